@@ -1,0 +1,20 @@
+"""The one place that reads a clock.
+
+Every core function takes ``now`` as an argument (seconds, monotonic). Adapters call
+:func:`monotonic` once per event; the simulator passes its own numbers.
+"""
+
+import time
+
+
+def monotonic() -> float:
+    """Seconds on the machine's monotonic clock, at nanosecond resolution.
+
+    Not ``loop.time()``: uvloop rounds that to whole milliseconds.
+    """
+    return time.monotonic_ns() / 1e9
+
+
+def wall() -> float:
+    """Seconds since the Unix epoch, for log lines and file names only."""
+    return time.time()
