@@ -1,0 +1,33 @@
+# The gateway with its bundled CPU voice. Build: docker build -t playhead .
+
+FROM python:3.11-slim AS build
+WORKDIR /src
+RUN python -m venv /opt/playhead
+ENV PATH=/opt/playhead/bin:$PATH XDG_CACHE_HOME=/opt/cache
+COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY codecs codecs
+COPY engine engine
+COPY gateway gateway
+COPY loadgen loadgen
+COPY web web
+RUN pip install --no-cache-dir --disable-pip-version-check .
+# The voice is prepared here so that a container starts at once, on a read-only file system.
+RUN python -m playhead.engine.models.hibari.split
+
+FROM python:3.11-slim
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libopus0 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --no-create-home playhead
+COPY --from=build /opt/playhead /opt/playhead
+COPY --from=build /opt/cache /opt/cache
+ENV PATH=/opt/playhead/bin:$PATH XDG_CACHE_HOME=/opt/cache PYTHONUNBUFFERED=1
+USER playhead
+EXPOSE 8080
+# The first SIGTERM drains: what is being spoken is finished, nothing new is taken.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=2)"]
+ENTRYPOINT ["playhead"]
+# Reachable from outside the container only as far as its published ports allow.
+CMD ["serve", "--host", "0.0.0.0", "--port", "8080", "--allow-remote"]

@@ -1,0 +1,85 @@
+# Playhead. `make run` speaks in a browser; `make test` runs everything there is to run.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet --require-virtualenv
+
+HOST ?= 127.0.0.1
+PORT ?= 8080
+ARGS ?=
+PYTEST_ARGS ?=
+
+.PHONY: help
+help:
+	@echo "make run     serve the demo page on http://$(HOST):$(PORT)/ (ARGS='...' goes to playhead serve)"
+	@echo "make test    every test, speech recognition and browser included"
+	@echo "make quick   the tests that need neither (seconds)"
+	@echo "make check   what a change must pass before the tests: lint, format, types"
+	@echo "make cover   each pure module fully covered by its own test file"
+	@echo "make bench   first-audio latency and stream capacity of this machine"
+	@echo "make clean   forget the virtual environment and everything built"
+
+# A stamp inside the environment is younger than pyproject.toml exactly when the environment
+# holds what pyproject.toml asks for; removing the environment removes its stamps.
+$(PY):
+	@python="$$(scripts/find-python)" && "$$python" -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml | $(PY)
+	@echo "Installing Playhead and its voice into $(VENV) (once, about a minute) ..."
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.runtime
+	@echo "Installing the test tools and the speech recognizer into $(VENV) (once) ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+# Verifies the cached graphs by hash and does nothing more when they are good.
+.PHONY: voice
+voice: $(VENV)/.runtime
+	@$(PY) -m playhead.engine.models.hibari.split
+
+.PHONY: run
+run: voice
+	@exec $(VENV)/bin/playhead serve --host $(HOST) --port $(PORT) $(ARGS)
+
+.PHONY: system
+system:
+	@scripts/install-system-packages
+
+.PHONY: test
+test: system $(VENV)/.dev voice
+	@$(PY) -m pytest --durations=15 $(PYTEST_ARGS)
+
+.PHONY: quick
+quick: $(VENV)/.dev voice
+	@$(PY) -m pytest -m "not slow and not browser and not gpu" $(PYTEST_ARGS)
+
+.PHONY: cover
+cover: $(VENV)/.dev voice
+	@$(PY) scripts/coverage-gate
+
+.PHONY: lint
+lint: $(VENV)/.dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+.PHONY: types
+types: $(VENV)/.dev
+	@$(PY) scripts/types
+
+.PHONY: check
+check: lint types
+
+.PHONY: bench
+bench: voice
+	@$(PY) bench/run.py $(ARGS)
+
+.PHONY: clean
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

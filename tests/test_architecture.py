@@ -1,0 +1,430 @@
+"""The rules of the code base that no linter knows: who may import whom, who may read a clock, and
+how large a function, a nesting or a file may get. Product code only."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("codecs", "engine", "gateway", "loadgen")
+FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+MAX_FUNCTION_LINES = 60
+MAX_NESTING = 3
+MAX_FILE_LINES = 300
+MAX_MODEL_FILE_LINES = 400
+MIN_DUPLICATE_LINES = 8
+
+CORE = {
+    *("types", "clock", "playhead", "policy", "lead", "ledger", "scheduler", "simulator"),
+    *("meters", "text"),
+}
+# The files of the gateway that do no input or output, as prefixes of their names.
+SANS_IO = ("protocol", "messages", "session", "effects", "heard", "outbox")
+
+# Modules that block, wait, or talk to the world: never in a pure file.
+WORLD = {
+    *("asyncio", "concurrent", "multiprocessing", "select", "selectors", "signal", "socket"),
+    *("ssl", "subprocess", "threading", "time", "torch", "uvloop", "websockets"),
+}
+CLOCKS = {
+    *("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
+    *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime"),
+}
+DATE_CLOCKS = {"now", "utcnow", "today"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def where(path: Path, node: ast.AST | None = None) -> str:
+    line = f":{node.lineno}" if isinstance(node, ast.stmt | ast.expr | ast.excepthandler) else ""
+    return f"{path.relative_to(ROOT)}{line}"
+
+
+def is_core(path: Path) -> bool:
+    return path.parent == ROOT / "engine" and path.stem in CORE
+
+
+def is_sans_io(path: Path) -> bool:
+    if path == ROOT / "gateway" / "client" / "player.py":
+        return True
+    return path.parent == ROOT / "gateway" and path.stem.startswith(SANS_IO)
+
+
+def package_of(path: Path) -> str:
+    """The import package of a source folder: gateway/client is playhead.client."""
+    folder = path.parent.relative_to(ROOT).parts
+    if folder[:2] == ("gateway", "client"):
+        folder = ("client", *folder[2:])
+    return ".".join(("playhead", *folder))
+
+
+def imports(path: Path) -> Iterator[tuple[str, ast.stmt]]:
+    """Every module that a file names, absolute, wherever in the file the import stands."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package_of(path).split(".")
+                base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [base])])
+            yield base, node
+            yield from ((f"{base}.{alias.name}", node) for alias in node.names)
+
+
+def own_names(path: Path) -> Iterator[tuple[str, ast.stmt]]:
+    """The imports of a file that are the project's own, without the leading ``playhead.``"""
+    for name, node in imports(path):
+        if name.startswith("playhead."):
+            yield name.removeprefix("playhead."), node
+
+
+def below(name: str, *tops: str) -> bool:
+    return any(name == top or name.startswith(f"{top}.") for top in tops)
+
+
+def functions(path: Path) -> Iterator[Function]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, Function):
+            yield node
+
+
+def body(function: Function) -> list[ast.stmt]:
+    """A function's statements without its docstring."""
+    return function.body[1:] if ast.get_docstring(function) is not None else function.body
+
+
+def length(function: Function) -> int:
+    """Lines of a function, without its docstring and its decorators."""
+    lines = (function.end_lineno or function.lineno) - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        lines -= (docstring.end_lineno or docstring.lineno) - docstring.lineno + 1
+    return lines
+
+
+def nesting(statements: list[ast.stmt], depth: int = 0) -> int:
+    """Deepest nesting of blocks. ``elif`` is a continuation, a nested function starts anew."""
+    deepest = depth
+    for statement in statements:
+        for block, inner in blocks(statement):
+            deepest = max(deepest, nesting(block, depth + inner))
+    return deepest
+
+
+def blocks(statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
+    """The blocks inside a statement, each with the depth it adds."""
+    if isinstance(statement, ast.If):
+        yield statement.body, 1
+        is_elif = len(statement.orelse) == 1 and isinstance(statement.orelse[0], ast.If)
+        yield statement.orelse, 0 if is_elif else 1
+    elif isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+        yield statement.body, 1
+        yield statement.orelse, 1
+    elif isinstance(statement, ast.With | ast.AsyncWith):
+        yield statement.body, 1
+    elif isinstance(statement, ast.Match):
+        yield from ((case.body, 1) for case in statement.cases)
+    elif isinstance(statement, ast.Try | ast.TryStar):
+        for block in (statement.body, statement.orelse, statement.finalbody):
+            yield block, 1
+        yield from ((handler.body, 1) for handler in statement.handlers)
+
+
+def test_there_is_something_to_check() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in FILES} == set(FOLDERS)
+    assert any(is_core(path) for path in FILES)
+
+
+def test_codecs_import_nothing_of_ours() -> None:
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if path.is_relative_to(ROOT / "codecs")
+        for name, node in own_names(path)
+        if not below(name, "codecs")
+    ]
+    assert not faults
+
+
+def test_codecs_use_only_their_three_libraries() -> None:
+    allowed = {*sys.stdlib_module_names, "numpy", "soxr", "opuslib", "playhead"} - WORLD
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if path.is_relative_to(ROOT / "codecs")
+        for name, node in imports(path)
+        if name.split(".")[0] not in allowed
+    ]
+    assert not faults
+
+
+def test_engine_core_uses_the_standard_library_and_numpy_only() -> None:
+    allowed = {*sys.stdlib_module_names, "numpy", "playhead"} - WORLD
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if is_core(path) and path.stem != "clock"
+        for name, node in imports(path)
+        if name.split(".")[0] not in allowed
+    ]
+    assert not faults
+
+
+def test_engine_core_imports_only_itself() -> None:
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if is_core(path)
+        for name, node in own_names(path)
+        if not below(name, *(f"engine.{module}" for module in CORE)) and name != "engine"
+    ]
+    assert not faults
+
+
+def test_engine_never_imports_who_uses_it() -> None:
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if path.is_relative_to(ROOT / "engine")
+        for name, node in own_names(path)
+        if not below(name, "engine")
+    ]
+    assert not faults
+
+
+def test_protocol_and_session_do_no_input_or_output() -> None:
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if is_sans_io(path)
+        for name, node in imports(path)
+        if name.split(".")[0] in WORLD
+    ]
+    assert not faults
+
+
+def test_protocol_and_session_know_only_engine_types_and_codecs() -> None:
+    allowed = ("engine.types", "codecs", *(f"gateway.{stem}" for stem in pure_gateway_modules()))
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if is_sans_io(path) and path.parent == ROOT / "gateway"
+        for name, node in own_names(path)
+        if not below(name, *allowed) and name not in {"gateway", "engine"}
+    ]
+    assert not faults
+
+
+def pure_gateway_modules() -> set[str]:
+    return {path.stem for path in FILES if is_sans_io(path) and path.parent == ROOT / "gateway"}
+
+
+def test_client_knows_the_protocol_and_the_codecs_only() -> None:
+    allowed = ("client", "codecs", "engine.types", "engine.clock")
+    pure = tuple(f"gateway.{stem}" for stem in pure_gateway_modules())
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if path.is_relative_to(ROOT / "gateway" / "client")
+        for name, node in own_names(path)
+        if not below(name, *allowed, *pure) and name not in {"gateway", "engine"}
+    ]
+    assert not faults
+
+
+def test_loadgen_knows_no_model_and_no_server() -> None:
+    core = tuple(f"engine.{module}" for module in CORE)
+    pure = tuple(f"gateway.{stem}" for stem in pure_gateway_modules())
+    faults = [
+        f"{where(path, node)}: {name}"
+        for path in FILES
+        if path.is_relative_to(ROOT / "loadgen")
+        for name, node in own_names(path)
+        if not below(name, "loadgen", "codecs", "client", *core, *pure)
+        and name not in {"gateway", "engine"}
+    ]
+    assert not faults
+
+
+def test_only_the_clock_file_reads_a_clock() -> None:
+    faults = [
+        f"{where(path, node)}: {ast.unparse(node)}"
+        for path in FILES
+        if path != ROOT / "engine" / "clock.py"
+        for node in ast.walk(tree(path))
+        if reads_clock(node)
+    ]
+    assert not faults
+
+
+def reads_clock(node: ast.AST) -> bool:
+    """``time.monotonic`` in any use, ``loop.time()``, ``datetime.now()``, ``from time import …``"""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "time" and any(alias.name in CLOCKS for alias in node.names)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        if node.value.id == "time":
+            return node.attr in CLOCKS
+        return node.value.id in {"datetime", "date"} and node.attr in DATE_CLOCKS
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "time" and not node.args
+    return False
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\ntime.monotonic_ns()",
+        "f(clock=time.perf_counter)",
+        "from time import time",
+        "loop.time()",
+        "asyncio.get_running_loop().time()",
+        "datetime.now(UTC)",
+        "date.today()",
+    ],
+)
+def test_a_clock_is_recognised(source: str) -> None:
+    assert any(reads_clock(node) for node in ast.walk(ast.parse(source)))
+
+
+@pytest.mark.parametrize("source", ["time.sleep(1)", "report.time", "clock.monotonic()", "now()"])
+def test_what_is_no_clock_is_left_alone(source: str) -> None:
+    assert not any(reads_clock(node) for node in ast.walk(ast.parse(source)))
+
+
+def test_functions_are_short() -> None:
+    faults = [
+        f"{where(path, function)}: {function.name}: {length(function)} lines"
+        for path in FILES
+        for function in functions(path)
+        if length(function) > MAX_FUNCTION_LINES
+    ]
+    assert not faults
+
+
+def test_nesting_is_shallow() -> None:
+    faults = [
+        f"{where(path, function)}: {function.name}: {nesting(body(function))} deep"
+        for path in FILES
+        for function in functions(path)
+        if nesting(body(function)) > MAX_NESTING
+    ]
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    ("source", "depth"),
+    [
+        ("x = 1", 0),
+        ("if a:\n    x\nelif b:\n    y\nelse:\n    z", 1),
+        ("for a in b:\n    if a:\n        x", 2),
+        ("if a:\n    x\nelse:\n    if b:\n        y\n    z", 2),
+        ("with a:\n    try:\n        x\n    except E:\n        if b:\n            y", 3),
+        ("match a:\n    case 1:\n        while b:\n            x", 2),
+        ("if a:\n    def f():\n        if b:\n            x", 1),
+    ],
+)
+def test_nesting_is_counted_as_a_reader_counts(source: str, depth: int) -> None:
+    assert nesting(ast.parse(source).body) == depth
+
+
+def test_files_are_short() -> None:
+    faults = []
+    for path in FILES:
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        in_models = path.is_relative_to(ROOT / "engine" / "models")
+        limit = MAX_MODEL_FILE_LINES if in_models else MAX_FILE_LINES
+        if lines > limit:
+            faults.append(f"{where(path)}: {lines} lines, at most {limit}")
+    assert not faults
+
+
+def test_pure_files_do_not_probe_attributes() -> None:
+    faults = [
+        f"{where(path, node)}: {ast.unparse(node)}"
+        for path in FILES
+        if is_core(path) or is_sans_io(path)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"getattr", "hasattr", "setattr", "delattr"}
+    ]
+    assert not faults
+
+
+def test_broad_excepts_say_why() -> None:
+    faults = [
+        where(path, node)
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ExceptHandler)
+        and is_broad(node)
+        and not is_explained(path, node.lineno)
+    ]
+    assert not faults
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        isinstance(name, ast.Name) and name.id in {"Exception", "BaseException"} for name in caught
+    )
+
+
+def is_explained(path: Path, line: int) -> bool:
+    """A comment of several words, linter directives apart, on the line or next to it."""
+    lines = path.read_text(encoding="utf-8").splitlines()[max(0, line - 2) : line + 1]
+    comments = [text.split("#", 1)[1] for text in lines if "#" in text]
+    return any(len(re.sub(r"noqa(: \w+)?", "", text).split()) > 2 for text in comments)
+
+
+def test_no_function_is_written_twice() -> None:
+    seen: dict[str, str] = {}
+    faults = []
+    for path in FILES:
+        for function in functions(path):
+            statements = body(function)
+            if not statements or lines_of(statements) < MIN_DUPLICATE_LINES:
+                continue
+            key = "\n".join(ast.dump(statement) for statement in statements)
+            place = f"{where(path, function)} {function.name}"
+            if key in seen:
+                faults.append(f"{place} repeats {seen[key]}")
+            seen[key] = place
+    assert not faults
+
+
+def lines_of(statements: list[ast.stmt]) -> int:
+    return (statements[-1].end_lineno or 0) - statements[0].lineno + 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-c", "import playhead.gateway.server"],
+        ["-c", "import playhead.client"],
+        ["-m", "playhead.gateway.cli", "--help"],
+    ],
+    ids=["server", "client", "help"],
+)
+def test_torch_is_not_imported(command: list[str], tmp_path: Path) -> None:
+    """A decoy ends the process whatever guards the import: SystemExit passes ImportError by."""
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')\n")
+    program = [sys.executable, *command]
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    result = subprocess.run(
+        program, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
