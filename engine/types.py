@@ -18,9 +18,9 @@ Pcm = npt.NDArray[np.float32]
 class Urgency(StrEnum):
     """Which signal drives the deadlines."""
 
-    REPORTED = "reported"    # the listener's own playhead reports
+    REPORTED = "reported"  # the listener's own playhead reports
     ESTIMATED = "estimated"  # open loop: what was sent, and when
-    NONE = "none"            # no deadlines: first come, first served
+    NONE = "none"  # no deadlines: first come, first served
 
 
 class Lane(StrEnum):
@@ -34,13 +34,13 @@ class Lane(StrEnum):
 class ListenerState(StrEnum):
     """What the listener's player is doing, as it reports it."""
 
-    IDLE = "idle"            # nothing of this utterance has arrived
+    IDLE = "idle"  # nothing of this utterance has arrived
     PREBUFFER = "prebuffer"  # holds audio, waits for its start threshold
     PLAYING = "playing"
-    STALLED = "stalled"      # ran dry inside the utterance
-    PAUSED = "paused"        # by the user
+    STALLED = "stalled"  # ran dry inside the utterance
+    PAUSED = "paused"  # by the user
     SUSPENDED = "suspended"  # by the platform (autoplay policy, hidden tab) or by a cut socket
-    DRAINED = "drained"      # played everything up to the end of the utterance
+    DRAINED = "drained"  # played everything up to the end of the utterance
 
 
 class Finish(StrEnum):
@@ -56,14 +56,14 @@ class Finish(StrEnum):
 class Request:
     """One utterance to be spoken."""
 
-    utterance: int            # unique in the process
-    client: str               # who is served: key of fairness and of the learned lead
+    utterance: int  # unique in the process
+    client: str  # who is served: key of fairness and of the learned lead
     voice: str
     speed: float = 1.0
     seed: int = 0
     start_threshold: float = 0.0  # seconds of audio the player collects before it starts
-    playback_rate: float = 1.0    # how fast the player drains, as declared
-    reports: bool = True          # False: the client never reports; estimate from what was sent
+    playback_rate: float = 1.0  # how fast the player drains, as declared
+    reports: bool = True  # False: the client never reports; estimate from what was sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Report:
     discarded: int
     state: ListenerState
     underruns: int = 0
-    starved: float = 0.0      # seconds spent dry inside the utterance, cumulative
+    starved: float = 0.0  # seconds spent dry inside the utterance, cumulative
     client_time: float = 0.0  # the client's own monotonic seconds; only differences are used
 
 
@@ -90,8 +90,8 @@ class Report:
 class Word:
     """A word of the input text and where it starts in the audio."""
 
-    text: str        # verbatim slice of the utterance's input text
-    start: int       # sample
+    text: str  # verbatim slice of the utterance's input text
+    start: int  # sample
     char_start: int  # offset into the utterance's input text (code points)
     char_end: int
 
@@ -101,13 +101,13 @@ class AudioChunk:
     """PCM of consecutive frames, in order, without gaps."""
 
     utterance: int
-    index: int                # 0, 1, 2 … within the utterance
-    start: int                # first sample's position in the utterance
-    pcm: Pcm                  # float32 [samples], nominal range -1..1
-    words: tuple[Word, ...]   # words that start inside this chunk
-    lane: Lane                # which codec lane made it
-    slack: float | None       # seconds to spare when it was routed; None: no deadline
-    depth: float              # believed seconds the listener still had, at routing
+    index: int  # 0, 1, 2 … within the utterance
+    start: int  # first sample's position in the utterance
+    pcm: Pcm  # float32 [samples], nominal range -1..1
+    words: tuple[Word, ...]  # words that start inside this chunk
+    lane: Lane  # which codec lane made it
+    slack: float | None  # seconds to spare when it was routed; None: no deadline
+    depth: float  # believed seconds the listener still had, at routing
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ class TextWarning:
     """Something in the text could not be spoken as written."""
 
     utterance: int
-    code: str                 # "unspeakable_text", "text_normalized", …
+    code: str  # "unspeakable_text", "text_normalized", …
     message: str
-    text: str                 # the characters concerned
+    text: str  # the characters concerned
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Finished:
 
     utterance: int
     reason: Finish
-    samples: int              # total audio produced
-    code: str | None = None   # stable error code when reason is FAILED
+    samples: int  # total audio produced
+    code: str | None = None  # stable error code when reason is FAILED
     message: str = ""
     retry_after: float | None = None
 
@@ -141,10 +141,10 @@ class ModelInfo:
 
     name: str
     voices: tuple[str, ...]
-    sample_rate: int            # Hz
-    frame_samples: int          # samples of one codec frame
+    sample_rate: int  # Hz
+    frame_samples: int  # samples of one codec frame
     chunk_frames: tuple[int, ...]  # chunk sizes the codec may be asked for, ascending
-    step_frames: int            # most frames one backbone step of one stream yields
+    step_frames: int  # most frames one backbone step of one stream yields
     streaming_text: bool = True
 
 
@@ -165,7 +165,7 @@ class StepResult:
     words: tuple[Word, ...] = ()
     warnings: tuple[TextWarning, ...] = ()
     finish: Finish = Finish.COMPLETE
-    error: str | None = None    # this stream alone failed; others of the batch are unharmed
+    error: str | None = None  # this stream alone failed; others of the batch are unharmed
 
 
 @dataclass(frozen=True, slots=True)

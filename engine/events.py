@@ -1,0 +1,88 @@
+"""What the scheduler tells the gateway: events in order, and counters."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from playhead.engine.playhead import Counters
+from playhead.engine.stream import Stream
+from playhead.engine.types import (
+    AudioChunk,
+    ChunkWork,
+    EngineEvent,
+    Finish,
+    Finished,
+    Lane,
+    Pcm,
+    TextWarning,
+    Word,
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counters since the start."""
+
+    refused: int = 0
+    promoted: int = 0
+    reports: int = 0
+    reports_foreign: int = 0  # for an utterance that has ended or never was
+    reports_stale: int = 0  # of ended utterances, like the two below
+    reports_invalid: int = 0
+    reports_clamped: int = 0
+    belief_error: float = 0.0  # summed |believed - reported| depth, seconds
+    chunks: Counter[Lane] = field(default_factory=Counter)
+    finished: Counter[Finish] = field(default_factory=Counter)
+
+    def end(self, reason: Finish, counters: Counters) -> None:
+        """An utterance ended: add up what its listener's reports were like."""
+        self.finished[reason] += 1
+        self.reports_stale += counters.stale
+        self.reports_invalid += counters.invalid
+        self.reports_clamped += counters.clamped
+
+
+class Outbox:
+    """Events and freed utterances waiting to be fetched."""
+
+    def __init__(self) -> None:
+        self._events: list[EngineEvent] = []
+        self._closed: list[int] = []
+
+    def add(self, event: TextWarning) -> None:
+        """A warning."""
+        self._events.append(event)
+
+    def add_chunk(self, chunk: ChunkWork, start: int, pcm: Pcm, words: tuple[Word, ...]) -> None:
+        """Audio, with how it was routed."""
+        self._events.append(
+            AudioChunk(
+                chunk.utterance,
+                chunk.index,
+                start,
+                pcm,
+                words,
+                chunk.lane,
+                chunk.slack,
+                chunk.depth,
+            )
+        )
+
+    def finish(self, stream: Stream, reason: Finish, code: str | None, message: str) -> None:
+        """The terminal event."""
+        self._events.append(
+            Finished(stream.request.utterance, reason, stream.playhead.sent, code, message)
+        )
+
+    def close(self, utterance: int) -> None:
+        """An utterance's resources can be freed."""
+        self._closed.append(utterance)
+
+    def drain(self) -> list[EngineEvent]:
+        """Take all events."""
+        events, self._events = self._events, []
+        return events
+
+    def drain_closed(self) -> list[int]:
+        """Take all freed utterances."""
+        closed, self._closed = self._closed, []
+        return closed

@@ -1,0 +1,107 @@
+"""Lanes as worker threads over the processor's cores.
+
+The scheduler binds late: it hands work over only when a worker is free, so urgent work never stands
+in a queue behind background work, and there is nothing to preempt.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from playhead.engine.plan import Dispatch
+from playhead.engine.policy import LaneLimits
+from playhead.engine.types import Lane, Pcm, Runner, StepResult
+
+log = logging.getLogger(__name__)
+
+NICENESS = 5
+"""Workers yield to the thread that serves sockets, which needs microseconds at a time."""
+
+LmResults = list[StepResult]
+ChunkResults = list[Pcm | BaseException]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A dispatch and what came of it; ``service`` in seconds. ``fault``: the whole batch failed."""
+
+    dispatch: Dispatch
+    service: float
+    steps: LmResults | None = None
+    chunks: ChunkResults | None = None
+    fault: BaseException | None = None
+
+
+def cpu_limits(cores: int) -> LaneLimits:
+    """Lanes for ``cores`` cores: one worker each, background never on the last free one."""
+    return LaneLimits(
+        workers=cores,
+        slots={Lane.LM: cores, Lane.URGENT: cores, Lane.BACKGROUND: cores},
+        batch={Lane.LM: 1, Lane.URGENT: 1, Lane.BACKGROUND: 4},
+        reserve=1,
+    )
+
+
+class CpuLanes:
+    """Runs dispatches on worker threads and calls ``done`` from them, once per dispatch."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        limits: LaneLimits,
+        done: Callable[[Completion], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.limits = limits
+        self._runner = runner
+        self._done = done
+        self._clock = clock
+        self._work: SimpleQueue[Dispatch | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"playhead-lane-{i}", daemon=True)
+            for i in range(limits.workers)
+        ]
+
+    def start(self) -> None:
+        """Start the workers."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Let running work end and the workers with it."""
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def dispatch(self, work: Dispatch) -> None:
+        """Hand over work; never blocks."""
+        self._work.put(work)
+
+    def _serve(self) -> None:
+        _yield_to_others()
+        while (work := self._work.get()) is not None:
+            self._done(self._run(work))
+
+    def _run(self, work: Dispatch) -> Completion:
+        started = self._clock()
+        try:
+            if work.lane is Lane.LM:
+                steps = self._runner.step(work.steps)
+                return Completion(work, self._clock() - started, steps=steps)
+            chunks = self._runner.decode(work.chunks)
+            return Completion(work, self._clock() - started, chunks=chunks)
+        except Exception as fault:
+            # The runner isolates streams; what gets here broke the whole batch, and only that.
+            log.exception("a %s batch failed", work.lane)
+            return Completion(work, self._clock() - started, fault=fault)
+
+
+def _yield_to_others() -> None:
+    """Lower this thread's priority where the platform knows thread priorities (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

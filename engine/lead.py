@@ -1,0 +1,99 @@
+"""How far ahead of a listener to run, learned from its own reports.
+
+A lead protects against the network's pauses and is thrown away at a barge-in, so it should be as
+short as this listener's own connection allows: short for a steady one, long for a shaky one,
+cautious for one not yet known. The evidence is what only reports can tell: how late audio arrives,
+how unevenly the reports themselves come, and whether the listener ran dry. It outlives the
+utterance: a session keeps one learner.
+"""
+
+from dataclasses import dataclass
+
+from playhead.engine.types import ListenerState, Report
+
+
+@dataclass(frozen=True, slots=True)
+class LeadLimits:
+    """Bounds of the lead, seconds."""
+
+    least: float = 0.6  # for a listener known to be steady
+    unknown: float = 2.0  # before anything is known
+    most: float = 2.8  # for the shakiest
+    fixed: float | None = None  # no learning: this lead for everybody
+
+    @property
+    def for_unknown(self) -> float:
+        """The lead of a listener of whom nothing can be learned."""
+        return self.unknown if self.fixed is None else self.fixed
+
+
+SAFETY = 1.5
+"""Lead per second of the worst pause seen: the next one may be longer than the last."""
+
+STEADY = 0.08
+"""Pauses up to this many seconds are ordinary jitter, covered by the least lead."""
+
+ENOUGH = 4.0
+"""Seconds of observed playing after which a listener counts as known."""
+
+HALF_LIFE = 60.0
+"""Seconds of observed playing in which the memory of a pause fades by half."""
+
+GAP = 0.5
+"""Longest stretch between two reports that counts as observed in full."""
+
+
+class LeadLearner:
+    """Learns one client's lead limit. One per session; feed it every accepted report."""
+
+    def __init__(self, limits: LeadLimits) -> None:
+        self._limits = limits
+        self._observed = 0.0
+        self._worst = 0.0
+        self._starved = 0.0
+        self._least_transit: float | None = None
+        self._last: float | None = None
+
+    def observe(self, report: Report, overdue: float, now: float) -> None:
+        """Take a report that arrived at ``now``; ``overdue`` is how late audio in flight is."""
+        pause = max(overdue, self._transit_excess(report, now), self._new_starvation(report))
+        since, self._last = self._last, now
+        if report.state is ListenerState.PLAYING and since is not None:
+            step = min(now - since, GAP)
+            self._observed += step
+            self._worst *= 0.5 ** (step / HALF_LIFE)
+        if pause > STEADY:
+            self._worst = max(self._worst, pause)
+
+    def begin(self) -> None:
+        """A new utterance starts: its counters begin at zero again."""
+        self._starved = 0.0
+        self._last = None
+
+    @property
+    def limit(self) -> float:
+        """The lead limit now, seconds."""
+        limits = self._limits
+        if limits.fixed is not None:
+            return limits.fixed
+        learned = min(limits.most, limits.least + SAFETY * self._worst)
+        known = min(1.0, self._observed / ENOUGH)
+        prior = max(limits.unknown, learned)
+        return known * learned + (1.0 - known) * prior
+
+    @property
+    def worst_pause(self) -> float:
+        """The longest pause of the connection still remembered, seconds."""
+        return self._worst
+
+    def _transit_excess(self, report: Report, now: float) -> float:
+        """How much longer this report travelled than the quickest one, clock offset cancelled."""
+        transit = now - report.client_time
+        if self._least_transit is None or transit < self._least_transit:
+            self._least_transit = transit
+        return transit - self._least_transit
+
+    def _new_starvation(self, report: Report) -> float:
+        new = max(0.0, report.starved - self._starved)
+        self._starved = max(self._starved, report.starved)
+        return new

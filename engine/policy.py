@@ -1,0 +1,124 @@
+"""Decisions, as pure functions of state and ``now``.
+
+Which lane a chunk takes, how big it is, whose turn it is, who waits, and who is let in. Nothing
+here keeps state, so each rule can be read, tested and simulated alone. Times are seconds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from playhead.engine.lead import LeadLimits
+from playhead.engine.types import Lane, Urgency
+
+PAD = 0.020
+"""Seconds added to the measured margin: one scheduling turn and the socket."""
+
+GROWTH = 0.5
+"""Share of the listener's runway that a chunk may last: it must be done well before its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """What an operator or an experiment may set."""
+
+    urgency: Urgency = Urgency.REPORTED
+    lead: LeadLimits = field(default_factory=LeadLimits)
+    max_live: int = 64  # utterances with work to do at once
+    max_utilisation: float = 0.95  # share of the lanes' measured capacity that may be promised
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimits:
+    """How much the machine takes at once.
+
+    ``reserve`` workers are left free by background work, so that urgent work never queues behind a
+    full house (unless there is only one worker).
+    """
+
+    workers: int  # dispatches of all lanes together
+    slots: dict[Lane, int]  # dispatches per lane
+    batch: dict[Lane, int]  # utterances per dispatch
+    reserve: int = 0
+
+    def free(self, lane: Lane, busy: dict[Lane, int]) -> int:
+        """Dispatches of ``lane`` that may start now."""
+        left = self.workers - sum(busy.values())
+        if lane is Lane.BACKGROUND and self.workers > 1:
+            left -= self.reserve
+        return max(0, min(left, self.slots[lane] - busy[lane]))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an utterance is not let in, and when to try again."""
+
+    code: str
+    message: str
+    retry_after: float
+
+
+def margin(lanes: float, one_way: float, doubt: float) -> float:
+    """Slack below which a chunk cannot be left to the background lane.
+
+    ``lanes`` is what the lanes were measured to need: the 95th percentile of a background chunk
+    from wish to delivery, and one LM step that may stand before it. The way to the listener and a
+    little are added, and the way once more in proportion to ``doubt`` (0 for a belief that rests on
+    a fresh report, 1 for an open-loop one, which may be wrong by that much).
+    """
+    return lanes + one_way + PAD + doubt * one_way
+
+
+def route(first: bool, slack: float, needed: float, urgency: Urgency) -> Lane:
+    """The codec lane of a chunk: urgent when it is the first or has too little slack."""
+    if urgency is Urgency.NONE:
+        return Lane.BACKGROUND
+    return Lane.URGENT if first or slack < needed else Lane.BACKGROUND
+
+
+def chunk_frames(
+    ladder: Sequence[int], available: int, ends: bool, runway: float, frame_seconds: float
+) -> int:
+    """Frames of the next chunk; 0 to wait for more.
+
+    Small first, growing with what the listener holds: the largest size of ``ladder`` that lasts no
+    longer than ``GROWTH`` of the runway, at least the smallest. ``available`` frames are ready;
+    when ``ends``, nothing can be added to them and a smaller rest is taken as it is.
+    """
+    if available <= 0:
+        return 0
+    wanted = ladder[0]
+    for size in ladder[1:]:
+        if size * frame_seconds <= GROWTH * runway:
+            wanted = size
+    if available >= wanted:
+        rest = available - wanted
+        return available if ends and rest < ladder[0] and available <= ladder[-1] else wanted
+    if ends:
+        return available
+    fitting = [size for size in ladder if size <= available]
+    return fitting[-1] if fitting and runway < 2 * wanted * frame_seconds else 0
+
+
+def order(deadline: float, served: float, now: float, utterance: int) -> tuple[float, float, int]:
+    """Sort key of work: earliest deadline first; among those already dry, the least served."""
+    return (max(deadline, now), served, utterance)
+
+
+def fifo(queued_at: float, utterance: int) -> tuple[float, float, int]:
+    """Sort key of work without deadlines (``Urgency.NONE``): first come, first served."""
+    return (queued_at, 0.0, utterance)
+
+
+def admit(live: int, cost_per_second: float, workers: int, config: PolicyConfig) -> Refusal | None:
+    """Whether one more utterance can be promised gapless speech.
+
+    ``cost_per_second`` is the measured lane time per second of audio (0 while unknown), ``live``
+    the utterances being made now: refuse when one more would exceed the machine.
+    """
+    if live >= config.max_live:
+        return Refusal("overloaded", f"{live} utterances are being spoken, the limit", 1.0)
+    promised = (live + 1) * cost_per_second / workers
+    if promised > config.max_utilisation and live > 0:
+        share = f"{promised:.0%}"
+        return Refusal("overloaded", f"one more utterance would need {share} of the machine", 1.0)
+    return None

@@ -1,0 +1,310 @@
+"""Plan and commit: the only writer of what the engine knows of each utterance.
+
+One turn is ``plan`` (which work starts now, in which lane), the lanes' work, and ``commit`` of each
+result. Nothing here blocks, reads a clock or runs a model; the live engine and the simulator drive
+the same class.
+"""
+
+import math
+from collections.abc import Iterable
+
+from playhead.engine import policy
+from playhead.engine.events import Outbox, Tally
+from playhead.engine.lead import LeadLearner
+from playhead.engine.ledger import ServiceLedger
+from playhead.engine.meters import Meters
+from playhead.engine.plan import Dispatch, Plan
+from playhead.engine.playhead import Playhead
+from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
+from playhead.engine.stream import Stream
+from playhead.engine.survey import Candidate, Survey, Turn
+from playhead.engine.types import (
+    ChunkWork,
+    EngineEvent,
+    Finish,
+    Lane,
+    ListenerState,
+    ModelInfo,
+    Pcm,
+    Report,
+    Request,
+    StepResult,
+    Urgency,
+)
+
+
+class Scheduler:
+    """Owns every live utterance. Not thread-safe: one thread (or simulator) drives it."""
+
+    def __init__(self, model: ModelInfo, lanes: LaneLimits, config: PolicyConfig) -> None:
+        self.model = model
+        self.lanes = lanes
+        self.config = config
+        self.meters = Meters.starting_from(0.020)
+        self.tally = Tally()
+        self._frame_seconds = model.frame_samples / model.sample_rate
+        self._streams: dict[int, Stream] = {}
+        self._learners: dict[str, LeadLearner] = {}
+        self._delays: dict[str, float] = {}
+        self._ledger = ServiceLedger()
+        self._busy = dict.fromkeys(Lane, 0)
+        self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
+        self._out = Outbox()
+        self._survey = Survey(model, config, self._ledger, self.meters, self.tally)
+
+    # -- the gateway's side -----------------------------------------------------------------
+
+    def submit(self, request: Request, now: float) -> Refusal | None:
+        """Let an utterance in, or say why not (then it never existed here)."""
+        if request.utterance in self._streams:
+            raise ValueError(f"utterance {request.utterance} is already being spoken")
+        refusal = policy.admit(
+            len(self._streams), self.meters.cost_per_second(), self.lanes.workers, self.config
+        )
+        if refusal:
+            self.tally.refused += 1
+            return refusal
+        learner = self._learners.get(request.client)
+        if learner is None:
+            learner = self._learners[request.client] = LeadLearner(self.config.lead)
+        learner.begin()
+        head = Playhead(
+            self.model.sample_rate,
+            now,
+            start_threshold=request.start_threshold,
+            playback_rate=request.playback_rate,
+            one_way=self._delays.get(request.client, 0.0),
+            use_reports=request.reports and self.config.urgency is Urgency.REPORTED,
+        )
+        self._streams[request.utterance] = Stream(request, head, learner, now)
+        self._ledger.join(request.client)
+        return None
+
+    def text(self, utterance: int, steppable: bool) -> None:
+        """Text arrived; ``steppable`` when a backbone step would now yield something."""
+        stream = self._streams.get(utterance)
+        if stream and not stream.ended:
+            stream.steppable = stream.steppable or steppable
+
+    def cancel(self, utterance: int, now: float) -> None:
+        """End an utterance at once. Unknown ones (already ended) are ignored."""
+        stream = self._live(utterance)
+        if stream:
+            self._end(stream, Finish.CANCELLED)
+
+    def fail(self, utterance: int, code: str, message: str) -> None:
+        """End an utterance that cannot be spoken."""
+        stream = self._live(utterance)
+        if stream:
+            self._end(stream, Finish.FAILED, code, message)
+
+    def report(self, report: Report, now: float) -> None:
+        """Take a listener's report that arrived at ``now``."""
+        stream = self._streams.get(report.utterance)
+        if stream is None:
+            self.tally.reports_foreign += 1
+            return
+        error = abs(stream.playhead.depth(now) * self.model.sample_rate - report.buffered)
+        overdue = stream.playhead.overdue(now)
+        if stream.playhead.on_report(report, now):
+            self.tally.reports += 1
+            self.tally.belief_error += error / self.model.sample_rate
+            stream.learner.observe(report, overdue, now)
+
+    def hold(self, utterance: int, state: ListenerState | None, now: float) -> None:
+        """Freeze an utterance's listener, or let it go on with ``None``."""
+        stream = self._streams.get(utterance)
+        if stream:
+            stream.playhead.hold(state, now)
+
+    def delay(self, client: str, one_way: float) -> None:
+        """The measured one-way delay to a client, seconds."""
+        self._delays[client] = one_way
+        for stream in self._streams.values():
+            if stream.request.client == client:
+                stream.playhead.one_way = one_way
+
+    def forget(self, client: str) -> None:
+        """A client's session is over: drop what was learned of it."""
+        self._learners.pop(client, None)
+        self._delays.pop(client, None)
+        self._ledger.forget(client)
+
+    # -- one turn ---------------------------------------------------------------------------
+
+    def plan(self, now: float) -> Plan:
+        """Choose the work that starts now. Every dispatch must come back through ``commit``."""
+        turn = self._survey.look(self._streams.values(), now)
+        dispatches = [
+            *self._dispatch_chunks(Lane.URGENT, turn.urgent, now),
+            *self._dispatch_steps(turn),
+            *self._dispatch_chunks(Lane.BACKGROUND, turn.background, now),
+        ]
+        wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
+        return Plan(tuple(dispatches), wake_at)
+
+    def commit_steps(
+        self, dispatch: Dispatch, results: Iterable[StepResult], service: float
+    ) -> None:
+        """Results of an LM dispatch that took ``service`` seconds."""
+        self._busy[Lane.LM] -= 1
+        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), 0.0)
+        for result in results:
+            stream = self._streams[result.utterance]
+            stream.stepping = False
+            if stream.dead:
+                self._release(stream)
+            else:
+                self._commit_step(stream, result)
+
+    def commit_chunks(
+        self, dispatch: Dispatch, results: Iterable[Pcm | BaseException], service: float, now: float
+    ) -> None:
+        """Results of a codec dispatch, in its order."""
+        self._busy[dispatch.lane] -= 1
+        frames = sum(chunk.frames for chunk in dispatch.chunks)
+        self.meters[dispatch.lane].done(
+            service,
+            [now - chunk.queued_at for chunk in dispatch.chunks],
+            frames * self._frame_seconds,
+        )
+        for chunk, pcm in zip(dispatch.chunks, results, strict=True):
+            self._commit_chunk(chunk, pcm, now)
+
+    def commit_fault(self, dispatch: Dispatch, fault: BaseException, service: float) -> None:
+        """A whole dispatch failed: every utterance in it ends, the others go on."""
+        self._busy[dispatch.lane] -= 1
+        self.meters[dispatch.lane].done(service, [], 0.0)
+        message = f"{type(fault).__name__}: {fault}"
+        for utterance in dispatch.utterances:
+            stream = self._streams[utterance]
+            if dispatch.lane is Lane.LM:
+                stream.stepping = False
+            else:
+                stream.decoding, stream.decoding_seconds = False, 0.0
+            if stream.dead:
+                self._release(stream)
+            else:
+                self._end(stream, Finish.FAILED, "engine_error", message)
+
+    def events(self) -> list[EngineEvent]:
+        """Events since the last call, in order."""
+        return self._out.drain()
+
+    def closed(self) -> list[int]:
+        """Utterances whose resources can be freed, since the last call."""
+        return self._out.drain_closed()
+
+    # -- inspection -------------------------------------------------------------------------
+
+    def speaks(self, utterance: int) -> bool:
+        """True while an utterance takes text."""
+        stream = self._live(utterance)
+        return stream is not None and not stream.ended
+
+    @property
+    def live(self) -> int:
+        """Utterances that hold a slot."""
+        return len(self._streams)
+
+    def streams(self) -> Iterable[Stream]:
+        """Every live utterance, for statistics. Read only."""
+        return self._streams.values()
+
+    def busy(self, lane: Lane) -> int:
+        """Dispatches running in ``lane``."""
+        return self._busy[lane]
+
+    # -- dispatching ------------------------------------------------------------------------
+
+    def _dispatch_chunks(
+        self, lane: Lane, candidates: list[Candidate], now: float
+    ) -> list[Dispatch]:
+        out: list[Dispatch] = []
+        self.waiting[lane] = len(candidates)
+        size = self.lanes.batch[lane]
+        for start in range(0, len(candidates), size):
+            if not self.lanes.free(lane, self._busy):
+                break
+            batch = candidates[start : start + size]
+            self._busy[lane] += 1
+            self.waiting[lane] -= len(batch)
+            out.append(Dispatch(lane, chunks=tuple(c.take(now) for c in batch)))
+        return out
+
+    def _dispatch_steps(self, turn: Turn) -> list[Dispatch]:
+        out: list[Dispatch] = []
+        self.waiting[Lane.LM] = len(turn.steps)
+        size = self.lanes.batch[Lane.LM]
+        for start in range(0, len(turn.steps), size):
+            if not self.lanes.free(Lane.LM, self._busy):
+                break
+            batch = [stream for _, stream in turn.steps[start : start + size]]
+            for stream in batch:
+                stream.stepping = True
+            self._busy[Lane.LM] += 1
+            self.waiting[Lane.LM] -= len(batch)
+            out.append(Dispatch(Lane.LM, steps=tuple(s.request.utterance for s in batch)))
+        return out
+
+    # -- committing -------------------------------------------------------------------------
+
+    def _commit_step(self, stream: Stream, result: StepResult) -> None:
+        if result.error is not None:
+            self._end(stream, Finish.FAILED, "engine_error", result.error)
+            return
+        stream.ready += result.frames
+        stream.words.extend(result.words)
+        if result.boundary and (not stream.boundaries or stream.boundaries[-1] < stream.ready):
+            stream.boundaries.append(stream.ready)
+        stream.steppable = not (result.hungry or result.ended)
+        for warning in result.warnings:
+            self._out.add(warning)
+        if result.ended:
+            stream.ended, stream.finish = True, result.finish
+            self._finish_if_spoken(stream)
+
+    def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
+        stream = self._streams[chunk.utterance]
+        stream.decoding, stream.decoding_seconds = False, 0.0
+        if stream.dead:
+            self._release(stream)
+        elif isinstance(pcm, BaseException):
+            self._end(stream, Finish.FAILED, "engine_error", str(pcm) or type(pcm).__name__)
+        else:
+            self._deliver(stream, chunk, pcm, now)
+
+    def _deliver(self, stream: Stream, chunk: ChunkWork, pcm: Pcm, now: float) -> None:
+        start = stream.playhead.sent
+        last = stream.ended and stream.taken == stream.ready
+        words = stream.pop_words(math.inf if last else start + len(pcm))
+        self._out.add_chunk(chunk, start, pcm, words)
+        stream.playhead.on_sent(len(pcm), now)
+        self._ledger.serve(stream.request.client, len(pcm) / self.model.sample_rate)
+        self.tally.chunks[chunk.lane] += 1
+        self._finish_if_spoken(stream)
+
+    def _finish_if_spoken(self, stream: Stream) -> None:
+        if stream.ended and stream.taken == stream.ready and not stream.decoding:
+            self._end(stream, stream.finish)
+
+    def _end(
+        self, stream: Stream, reason: Finish, code: str | None = None, message: str = ""
+    ) -> None:
+        """The one place where an utterance ends for its listener: exactly one terminal event."""
+        stream.dead = True
+        self.tally.end(reason, stream.playhead.counters)
+        self._out.finish(stream, reason, code, message)
+        self._release(stream)
+
+    def _release(self, stream: Stream) -> None:
+        """Free a dead stream once no lane works on it."""
+        if stream.running:
+            return
+        del self._streams[stream.request.utterance]
+        self._ledger.leave(stream.request.client)
+        self._out.close(stream.request.utterance)
+
+    def _live(self, utterance: int) -> Stream | None:
+        stream = self._streams.get(utterance)
+        return None if stream is None or stream.dead else stream

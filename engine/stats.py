@@ -1,0 +1,70 @@
+"""A frozen picture of the engine for metrics, readiness and viewers."""
+
+from dataclasses import dataclass
+
+from playhead.engine.scheduler import Scheduler
+from playhead.engine.types import Finish, Lane
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStats:
+    """One lane. Seconds; counters since the start."""
+
+    running: int  # dispatches at work now
+    waiting: int  # chunks (or steps) that wait for a worker now
+    busy_seconds: float
+    dispatches: int
+    items: int
+    sojourn_p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """The engine after its last turn."""
+
+    at: float  # monotonic seconds
+    live: int  # utterances that hold a slot
+    max_live: int
+    utilisation: float  # promised share of the lanes' measured capacity
+    lanes: dict[Lane, LaneStats]
+    promoted: int
+    refused: int
+    reports: int
+    reports_stale: int
+    reports_invalid: int
+    reports_clamped: int
+    belief_error: float  # summed seconds over all reports
+    finished: dict[Finish, int]
+
+
+def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
+    """The scheduler's state now."""
+    tally = scheduler.tally
+    cost = scheduler.meters.cost_per_second()
+    return EngineStats(
+        at=now,
+        live=scheduler.live,
+        max_live=scheduler.config.max_live,
+        utilisation=scheduler.live * cost / scheduler.lanes.workers,
+        lanes={lane: _lane(scheduler, lane) for lane in Lane},
+        promoted=tally.promoted,
+        refused=tally.refused,
+        reports=tally.reports,
+        reports_stale=tally.reports_stale,
+        reports_invalid=tally.reports_invalid,
+        reports_clamped=tally.reports_clamped,
+        belief_error=tally.belief_error,
+        finished=dict(tally.finished),
+    )
+
+
+def _lane(scheduler: Scheduler, lane: Lane) -> LaneStats:
+    meter = scheduler.meters[lane]
+    return LaneStats(
+        running=scheduler.busy(lane),
+        waiting=scheduler.waiting[lane],
+        busy_seconds=meter.busy_seconds,
+        dispatches=meter.dispatches,
+        items=meter.items,
+        sojourn_p95=meter.sojourn.quantile(0.95),
+    )

@@ -1,0 +1,72 @@
+"""State of one utterance in the scheduler, and the questions asked of it."""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from playhead.engine.lead import LeadLearner
+from playhead.engine.playhead import Playhead
+from playhead.engine.types import Finish, Lane, Request, Word
+
+
+@dataclass(slots=True)
+class Stream:
+    """One utterance. Written by the scheduler only; counts are codec frames."""
+
+    request: Request
+    playhead: Playhead
+    learner: LeadLearner
+    submitted: float
+    steppable: bool = False  # a backbone step would yield something
+    ended: bool = False  # no frame will ever follow
+    finish: Finish = Finish.COMPLETE
+    ready: int = 0  # frames the backbone has made
+    taken: int = 0  # frames handed to a codec lane
+    boundaries: deque[int] = field(default_factory=deque)  # frames a chunk must not run past
+    words: deque[Word] = field(default_factory=deque)
+    chunks: int = 0  # chunks handed to a codec lane
+    stepping: bool = False
+    decoding: bool = False
+    decoding_seconds: float = 0.0  # audio in the chunk being decoded
+    dead: bool = False  # ended for its listener; waits for its work in the lanes
+    queued_at: float | None = None  # since when a chunk has been waiting for a lane
+    queued_lane: Lane | None = None  # the lane it was first meant for
+
+    @property
+    def running(self) -> bool:
+        """True while a lane holds work of this stream."""
+        return self.stepping or self.decoding
+
+    def available(self) -> tuple[int, bool]:
+        """Frames a chunk may take now, and whether no more can join them."""
+        if self.boundaries:
+            return self.boundaries[0] - self.taken, True
+        return self.ready - self.taken, self.ended
+
+    def take(self, frames: int, seconds: float) -> int:
+        """Hand ``frames``, which last ``seconds``, to a codec lane; returns the first's number."""
+        first = self.taken
+        self.taken += frames
+        if self.boundaries and self.boundaries[0] == self.taken:
+            self.boundaries.popleft()
+        self.chunks += 1
+        self.decoding, self.decoding_seconds = True, seconds
+        self.queued_at = self.queued_lane = None
+        return first
+
+    def pop_words(self, before: float) -> tuple[Word, ...]:
+        """Words that start before sample ``before``, in order, each once."""
+        out = []
+        while self.words and self.words[0].start < before:
+            out.append(self.words.popleft())
+        return tuple(out)
+
+    def ahead(self, now: float) -> float:
+        """Seconds of audio that the listener has or will get from the chunk being decoded."""
+        return self.playhead.runway(now) + self.decoding_seconds
+
+    def unpark_time(self, over: float, now: float) -> float:
+        """When ``over`` seconds too much will have been played; never for a held listener."""
+        if self.playhead.frozen or self.playhead.waiting:
+            return math.inf
+        return now + over

@@ -1,0 +1,163 @@
+"""One look over all live utterances: what could start now, in which lane, in which order."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from playhead.engine import policy
+from playhead.engine.events import Tally
+from playhead.engine.ledger import ServiceLedger
+from playhead.engine.meters import Meters
+from playhead.engine.policy import PolicyConfig
+from playhead.engine.stream import Stream
+from playhead.engine.types import ChunkWork, Lane, ModelInfo, Urgency
+
+LOOKAHEAD = 1.0
+"""Seconds of frames that the backbone may be ahead of the codec."""
+
+Key = tuple[float, float, int]
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A chunk that could be decoded now. ``slack`` in seconds, None without a deadline."""
+
+    stream: Stream
+    frames: int
+    key: Key
+    lane: Lane
+    slack: float | None
+    seconds: float  # of audio
+
+    def take(self, now: float) -> ChunkWork:
+        """Hand the chunk to its lane."""
+        stream = self.stream
+        queued_at = stream.queued_at if stream.queued_at is not None else now
+        depth = stream.playhead.depth(now)
+        index = stream.chunks
+        first = stream.take(self.frames, self.seconds)
+        return ChunkWork(
+            stream.request.utterance,
+            index,
+            first,
+            self.frames,
+            self.lane,
+            self.slack,
+            depth,
+            queued_at,
+        )
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one look found, in the order of turns; ``wake_at`` is when time alone changes it."""
+
+    urgent: list[Candidate] = field(default_factory=list)
+    background: list[Candidate] = field(default_factory=list)
+    steps: list[tuple[Key, Stream]] = field(default_factory=list)
+    wake_at: float = math.inf
+
+    def sort(self) -> None:
+        """Put everything in the order in which it is served."""
+        self.urgent.sort(key=_key_of_candidate)
+        self.background.sort(key=_key_of_candidate)
+        self.steps.sort(key=_key_of_step)
+
+
+class Survey:
+    """Applies the policy to each stream. Reads streams, ledger and meters; writes only the
+    queueing marks of a stream and the count of promotions."""
+
+    def __init__(
+        self,
+        model: ModelInfo,
+        config: PolicyConfig,
+        ledger: ServiceLedger,
+        meters: Meters,
+        tally: Tally,
+    ) -> None:
+        self._model = model
+        self._config = config
+        self._ledger = ledger
+        self._meters = meters
+        self._tally = tally
+        self._frame_seconds = model.frame_samples / model.sample_rate
+
+    def look(self, streams: Iterable[Stream], now: float) -> Turn:
+        """Every chunk and step that could start at ``now``."""
+        turn = Turn()
+        needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
+        needed += self._meters[Lane.LM].service.quantile(0.95)
+        for stream in streams:
+            if not stream.dead:
+                self._look_at(stream, needed, now, turn)
+        turn.sort()
+        return turn
+
+    def lead(self, stream: Stream) -> float:
+        """The lead limit of a stream's listener: learned, or the one for the unknown. A player
+        that collects more than that before it starts needs its threshold and a little."""
+        limits = self._config.lead
+        learns = limits.fixed is None and stream.playhead.use_reports
+        lead = stream.learner.limit if learns else limits.for_unknown
+        return max(lead, stream.request.start_threshold + limits.least / 2)
+
+    def _look_at(self, stream: Stream, needed: float, now: float, turn: Turn) -> None:
+        over = stream.ahead(now) - self.lead(stream)
+        if over >= 0.0:
+            turn.wake_at = min(turn.wake_at, stream.unpark_time(over, now))
+            return
+        deadline = stream.playhead.deadline(now)
+        key = self._key(stream, deadline, now)
+        unheard = (stream.ready - stream.taken) * self._frame_seconds
+        if stream.steppable and not stream.stepping and unheard < LOOKAHEAD:
+            turn.steps.append((key, stream))
+        if not stream.decoding:
+            self._look_for_chunk(stream, deadline, key, needed, turn, now)
+
+    def _look_for_chunk(
+        self, stream: Stream, deadline: float, key: Key, needed: float, turn: Turn, now: float
+    ) -> None:
+        head = stream.playhead
+        available, ends = stream.available()
+        frames = policy.chunk_frames(
+            self._model.chunk_frames, available, ends, head.runway(now), self._frame_seconds
+        )
+        if frames == 0:
+            return
+        slack = deadline - now
+        margin = policy.margin(needed, head.one_way, 1.0 - head.confidence(now))
+        first = stream.chunks == 0 or head.waiting
+        lane = policy.route(first, slack, margin, self._config.urgency)
+        self._note_queued(stream, lane, now)
+        known = None if self._config.urgency is Urgency.NONE or math.isinf(slack) else slack
+        candidate = Candidate(stream, frames, key, lane, known, frames * self._frame_seconds)
+        if lane is Lane.URGENT:
+            turn.urgent.append(candidate)
+        else:
+            turn.background.append(candidate)
+            turn.wake_at = min(turn.wake_at, now + max(slack - margin, 1e-3))
+
+    def _note_queued(self, stream: Stream, lane: Lane, now: float) -> None:
+        """Remember since when a chunk waits, and count it when it changes to the urgent lane."""
+        if stream.queued_at is None:
+            stream.queued_at, stream.queued_lane = now, lane
+        elif stream.queued_lane is Lane.BACKGROUND and lane is Lane.URGENT:
+            stream.queued_lane = lane
+            self._tally.promoted += 1
+
+    def _key(self, stream: Stream, deadline: float, now: float) -> Key:
+        utterance = stream.request.utterance
+        if self._config.urgency is Urgency.NONE:
+            queued = stream.queued_at if stream.queued_at is not None else now
+            return policy.fifo(queued, utterance)
+        served = self._ledger.served(stream.request.client)
+        return policy.order(deadline, served, now, utterance)
+
+
+def _key_of_candidate(candidate: Candidate) -> Key:
+    return candidate.key
+
+
+def _key_of_step(item: tuple[Key, Stream]) -> Key:
+    return item[0]
