@@ -1,0 +1,198 @@
+"""What is shipped: the wheel, the container files, and the claims that accompany them."""
+
+import itertools
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("codecs", "engine", "gateway", "loadgen", "web")
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def requirement_name(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement)[0].lower()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """File names in a wheel built from a copy of the sources, without the network."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, source)
+    for folder in SOURCES:
+        shutil.copytree(
+            ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    command = [sys.executable, "-m", "pip", "wheel", str(source), "--wheel-dir", str(target)]
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    result = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (built,) = target.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        return set(archive.namelist())
+
+
+def test_wheel_holds_every_source_file_under_its_package(wheel: set[str]) -> None:
+    for folder in SOURCES:
+        for path in (ROOT / folder).rglob("*.py"):
+            inside = path.relative_to(ROOT).as_posix().replace("gateway/client/", "client/")
+            assert f"playhead/{inside}" in wheel
+
+
+def test_wheel_holds_no_file_twice(wheel: set[str]) -> None:
+    assert not [name for name in wheel if name.startswith("playhead/gateway/client/")]
+
+
+def test_wheel_holds_the_demo_page_whole(wheel: set[str]) -> None:
+    assert "playhead/web/index.html" in wheel
+    for path in (ROOT / "web").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert f"playhead/{path.relative_to(ROOT).as_posix()}" in wheel
+
+
+@pytest.mark.parametrize("package", ["client", "codecs", "engine", "gateway", "loadgen"])
+def test_wheel_says_that_it_is_typed(wheel: set[str], package: str) -> None:
+    assert f"playhead/{package}/py.typed" in wheel
+
+
+def test_wheel_carries_its_licences(wheel: set[str]) -> None:
+    assert {Path(name).name for name in wheel if "/licenses/" in name} == {"LICENSE", "NOTICE"}
+
+
+def test_every_source_folder_is_a_declared_package() -> None:
+    folders = {
+        path.parent.relative_to(ROOT).as_posix()
+        for folder in SOURCES
+        for path in (ROOT / folder).rglob("__init__.py")
+    }
+    setuptools = PROJECT["tool"]["setuptools"]
+    assert set(setuptools["package-dir"].values()) == folders
+    assert set(setuptools["package-dir"]) == set(setuptools["packages"])
+
+
+def test_every_dependency_gives_its_reason() -> None:
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    requirements = [*PROJECT["project"]["dependencies"], *itertools.chain(*extras)]
+    lines = text("pyproject.toml").partition("[project]")[2].splitlines()
+    for requirement in requirements:
+        (line,) = (line for line in lines if f'"{requirement}"' in line)
+        assert "#" in line, f"{requirement}: say beside it what it is for"
+
+
+def test_the_voice_needs_no_accelerator_library() -> None:
+    names = {requirement_name(name) for name in PROJECT["project"]["dependencies"]}
+    assert names.isdisjoint({"torch", "transformers", "triton"})
+
+
+def test_version_is_the_newest_in_the_changelog() -> None:
+    (newest, *_) = re.findall(r"^## (\d\S*)", text("CHANGELOG.md"), flags=re.MULTILINE)
+    assert newest == PROJECT["project"]["version"]
+
+
+def test_notice_names_the_bundled_voice_and_its_version() -> None:
+    (voice,) = (name for name in PROJECT["project"]["dependencies"] if "hibari-tts" in name)
+    assert voice.replace("==", " ") in text("NOTICE")
+
+
+# Container files. No engine runs in the tests: they are read, not built.
+
+
+def test_compose_file_is_valid() -> None:
+    docker = shutil.which("docker")
+    if docker is None:
+        pytest.skip("docker is not installed")
+    if subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker has no compose plugin")
+    command = [docker, "compose", "--file", str(ROOT / "docker-compose.yml"), "config", "--quiet"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_compose_service_is_closed_to_the_outside_and_drains() -> None:
+    service = yaml.safe_load(text("docker-compose.yml"))["services"]["playhead"]
+    assert service["ports"] == ["127.0.0.1:8080:8080"]
+    assert service["read_only"] is True
+    assert "/tmp" in service["tmpfs"]
+    assert service["stop_grace_period"] == "40s"
+    assert service["image"] == f"playhead:{PROJECT['project']['version']}"
+
+
+def test_image_runs_unprivileged_and_stops_by_signal() -> None:
+    dockerfile = text("Dockerfile")
+    final = dockerfile.rsplit("\nFROM ", 1)[1]
+    assert re.search(r"^USER playhead$", final, flags=re.MULTILINE)
+    assert re.search(r"^STOPSIGNAL SIGTERM$", final, flags=re.MULTILINE)
+    for instruction in ("ENTRYPOINT", "CMD"):
+        # The exec form: a shell would keep the signal to itself.
+        assert re.search(rf"^{instruction} \[", final, flags=re.MULTILINE)
+    assert "/healthz" in final
+
+
+def test_image_copies_only_what_the_build_context_lets_through() -> None:
+    allowed = {line[1:] for line in text(".dockerignore").splitlines() if line.startswith("!")}
+    copied: set[str] = set()
+    for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text("Dockerfile"), flags=re.MULTILINE):
+        copied |= set(line.split())
+    assert copied == allowed
+    assert set(SOURCES) <= copied
+
+
+def test_image_command_line_is_one_that_the_server_accepts() -> None:
+    (command,) = re.findall(r"^CMD (\[.+\])$", text("Dockerfile"), flags=re.MULTILINE)
+    arguments = yaml.safe_load(command)
+    playhead = Path(sys.executable).with_name("playhead")
+    result = subprocess.run(
+        [playhead, *arguments, "--help"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    for option in (word for word in arguments if word.startswith("--")):
+        assert option in result.stdout
+
+
+# Scripts.
+
+
+def find_python(folder: Path, **versions: str) -> subprocess.CompletedProcess[str]:
+    """Run scripts/find-python where only the given fake interpreters are to be found."""
+    for name, script in versions.items():
+        fake = folder / name
+        fake.write_text(f"#!/bin/bash\n{script}\n")
+        fake.chmod(0o755)
+    return subprocess.run(
+        ["/bin/bash", str(ROOT / "scripts" / "find-python")],
+        env={"PATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_find_python_says_what_is_needed_when_there_is_none(tmp_path: Path) -> None:
+    result = find_python(tmp_path, python3="exit 1")
+    assert result.returncode == 1
+    assert "Python 3.11 or newer" in result.stderr
+
+
+def test_find_python_names_the_package_that_makes_environments(tmp_path: Path) -> None:
+    result = find_python(tmp_path, python3='[[ "$2" == *ensurepip* ]] && exit 1; exit 0')
+    assert result.returncode == 1
+    assert "install python3-venv" in result.stderr
+
+
+def test_find_python_passes_over_a_shim_that_refuses_to_start(tmp_path: Path) -> None:
+    result = find_python(tmp_path, **{"python3.11": "exit 127", "python3": "exit 0"})
+    assert result.returncode == 0
+    assert result.stdout.strip() == str(tmp_path / "python3")
