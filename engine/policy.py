@@ -13,8 +13,9 @@ from playhead.engine.types import Lane, Urgency
 PAD = 0.020
 """Seconds added to the measured margin: one scheduling turn and the socket."""
 
-GROWTH = 0.5
-"""Share of the listener's runway that a chunk may last: it must be done well before its time."""
+GROWTH = 1.0
+"""Share of the listener's runway that a chunk may last: decoding is many times faster than playing,
+so a chunk as long as what is still held is done well before its time."""
 
 
 @dataclass(frozen=True, slots=True)
