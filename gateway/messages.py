@@ -76,7 +76,7 @@ class PlaybackReport:
     starved: float = 0.0
     seq: int | None = None
     echo: float | None = None
-    hold: float = 0.0
+    hold: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +123,9 @@ ClientMessage = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
+    """``received`` counts the client messages that this session has got, its first ``hello`` and
+    those of resumed connections left out: a resuming client sends again what came after."""
+
     type: ClassVar[str] = "ready"
     session: str
     token: str
@@ -140,6 +143,7 @@ class Ready:
     time: float
     model: str
     server: str
+    received: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,32 @@
+"""Python client of Playhead: ``async with connect(url) as voice: voice.speak("Hello.")``."""
+
+from playhead.client.connection import Voice, connect
+from playhead.client.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    PlayheadError,
+    ResumeFailed,
+    ServerError,
+    UtteranceFailed,
+)
+from playhead.client.player import Player
+from playhead.client.track import Counters, PlayerConfig
+from playhead.client.utterance import AudioMessage, Cancelled, Done, Utterance
+
+__all__ = [
+    "AudioMessage",
+    "Cancelled",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Counters",
+    "Done",
+    "Player",
+    "PlayerConfig",
+    "PlayheadError",
+    "ResumeFailed",
+    "ServerError",
+    "Utterance",
+    "UtteranceFailed",
+    "Voice",
+    "connect",
+]

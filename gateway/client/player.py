@@ -49,11 +49,11 @@ class Player:
             track.add(samples, final, now)
         self.advance(now)
 
-    def clear(self, now: float, epoch: int = 0) -> None:
-        """Drop unplayed audio of ``epoch`` and of everything behind it (default: all)."""
+    def clear(self, now: float, first: int = 0, last: float = math.inf) -> None:
+        """Drop unplayed audio of the epochs ``first`` to ``last`` (default: all)."""
         self.advance(now)
         for track in self._tracks.values():
-            if track.epoch >= epoch:
+            if first <= track.epoch <= last:
                 track.clear(now)
 
     def pause(self, now: float) -> None:

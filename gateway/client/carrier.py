@@ -1,0 +1,122 @@
+"""Keeps a session's messages flowing over sockets that come and go."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from playhead.client.backlog import Backlog
+from playhead.client.errors import ConnectionFailed, ConnectionLost
+from playhead.client.link import Address, Link, dial
+from playhead.gateway.messages import (
+    ClientMessage,
+    ErrorEvent,
+    Hello,
+    Pong,
+    Ready,
+    ResumeFrom,
+    ServerMessage,
+)
+
+PROTOCOL_ERROR = 1002
+#: Close codes after which the session is not there to come back to (docs/protocol.md).
+_FINAL_CODES = frozenset({1000, 1001, PROTOCOL_ERROR, 1008, 1009, 1012, 1013, 4000, 4001})
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts to come back
+_LAST_WORDS = 1.0  # seconds to get queued messages out before closing
+
+Clock = Callable[[], float]
+Deliver = Callable[[ServerMessage, float], None]  # with the time at which it was read
+
+
+class Carrier:
+    """Sends in order, delivers each numbered message exactly once, resumes after a drop."""
+
+    def __init__(
+        self, address: Address, hello: Hello, link: Link, ready: Ready, clock: Clock
+    ) -> None:
+        self.seq = 0  # highest contiguous number seen
+        self.ready = ready
+        self.backlog = Backlog()
+        self.resumptions = 0
+        self._address = address
+        self._hello = hello
+        self._link = link
+        self._clock = clock
+        self._waiting = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def post(self, message: ClientMessage) -> None:
+        """Send a message after those before it; it survives a dropped socket."""
+        self.backlog.put(message)
+        self._idle.clear()
+        self._waiting.set()
+
+    async def run(self, deliver: Deliver) -> None:
+        """Carry messages until the session ends, by raising why.
+
+        Raises :class:`ConnectionLost`, or a :class:`ServerError` such as ``ResumeFailed``.
+        """
+        while True:
+            try:
+                await self._exchange(deliver)
+            except ConnectionLost as lost:
+                if lost.code in _FINAL_CODES:
+                    raise
+                await self._come_back(lost)
+
+    async def close(self) -> None:
+        """Let queued messages out if the socket takes them, then close it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS):
+                await self._idle.wait()
+        await self._link.close()
+
+    async def _exchange(self, deliver: Deliver) -> None:
+        writer = asyncio.create_task(self._write())
+        try:
+            while True:
+                message = await self._link.receive()
+                if self._is_next(message):
+                    deliver(message, self._clock())
+        finally:
+            writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await writer
+
+    def _is_next(self, message: ServerMessage) -> bool:
+        if isinstance(message, Ready | Pong | ErrorEvent):
+            return True
+        if message.seq > self.seq + 1:
+            raise ConnectionLost(f"message {self.seq + 1} is missing", PROTOCOL_ERROR)
+        fresh = message.seq > self.seq
+        self.seq = max(self.seq, message.seq)
+        return fresh
+
+    async def _write(self) -> None:
+        # A dropped socket ends the reader as well, and the reader tells.
+        with contextlib.suppress(ConnectionLost):
+            while True:
+                while self.backlog:
+                    await self._link.send(self.backlog.take())
+                self._waiting.clear()
+                self._idle.set()
+                await self._waiting.wait()
+
+    async def _come_back(self, lost: ConnectionLost) -> None:
+        deadline = self._clock() + self.ready.grace / 1000
+        pause = _FIRST_PAUSE
+        while True:
+            origin = ResumeFrom(self.ready.session, self.ready.token, self.seq)
+            try:
+                hello = replace(self._hello, resume=origin)
+                self._link, self.ready = await dial(self._address, hello)
+                break
+            except ConnectionFailed as failed:
+                if self._clock() + pause > deadline:
+                    raise ConnectionLost(f"{lost}, and no way back: {failed}") from None
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        self.resumptions += 1
+        self.backlog.resume(self.ready.received)
+        self._waiting.set()

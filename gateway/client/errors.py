@@ -1,0 +1,99 @@
+"""What can go wrong between a client and the server, as exceptions."""
+
+from playhead.gateway.messages import ErrorEvent, Failed
+
+
+class PlayheadError(Exception):
+    """Anything this client raises on purpose."""
+
+
+class ConnectionFailed(PlayheadError):
+    """No session could be opened: refused, unreachable, or turned away before it began.
+
+    ``status`` is the HTTP status when there was one, ``retry_after`` seconds when it was given.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ConnectionLost(PlayheadError):
+    """The session was open and is gone. ``code`` is the close code, None without a close."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ServerError(PlayheadError):
+    """The server did not do what it was asked (docs/protocol.md, "Error codes").
+
+    ``message`` says what was wrong, ``expected`` what would be right, ``retry_after`` (seconds)
+    when it may work. ``field`` names the message's field that was at fault.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        expected: str,
+        *,
+        retry_after: float | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {message} (expected: {expected})" if expected else message)
+        self.code = code
+        self.message = message
+        self.expected = expected
+        self.retry_after = retry_after
+        self.field = field
+
+
+class UtteranceFailed(ServerError):
+    """One utterance could not be (fully) spoken; the session goes on.
+
+    ``heard`` counts samples; ``heard_text + unheard_text`` is the text as sent.
+    """
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(
+            failed.code, failed.message, failed.expected, retry_after=_seconds(failed.retry_after)
+        )
+        self.heard = failed.heard
+        self.heard_text = failed.heard_text
+        self.unheard_text = failed.unheard_text
+
+
+class ResumeFailed(ServerError):
+    """The socket dropped and the session could not be taken up again.
+
+    ``heard`` (samples), ``heard_text`` and ``unheard_text`` are the server's last knowledge of
+    the utterance that was playing, None when it has none.
+    """
+
+    def __init__(self, event: ErrorEvent) -> None:
+        super().__init__(event.code, event.message, event.expected)
+        self.heard = event.heard
+        self.heard_text = event.heard_text
+        self.unheard_text = event.unheard_text
+
+
+def server_error(event: ErrorEvent) -> ServerError:
+    """The exception for an ``error`` event."""
+    if event.code == "resume_failed":
+        return ResumeFailed(event)
+    return ServerError(
+        event.code,
+        event.message,
+        event.expected,
+        retry_after=_seconds(event.retry_after),
+        field=event.field,
+    )
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

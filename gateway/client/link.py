@@ -1,0 +1,136 @@
+"""One WebSocket to a server: dialled, greeted, ready for messages."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import cast
+
+from playhead.client.errors import ConnectionFailed, ConnectionLost, server_error
+from playhead.gateway.messages import (
+    ClientMessage,
+    ErrorEvent,
+    Hello,
+    Ready,
+    ServerMessage,
+)
+from playhead.gateway.protocol import Encoding, ProtocolError, Wire
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as websocket_connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+_MAX_FRAME = 16 * 1024 * 1024  # seconds of float audio, base64, in one frame
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to dial and how to talk there. ``timeout``: seconds for a connection to be ready."""
+
+    url: str
+    encoding: Encoding
+    timeout: float
+
+
+class Link:
+    """A connection whose ``hello`` has been answered by ``ready``.
+
+    Messages go out in the order of :meth:`send`; :meth:`receive` skips what this version of the
+    protocol does not know.
+    """
+
+    def __init__(self, socket: ClientConnection, wire: Wire) -> None:
+        self._socket = socket
+        self._wire = wire
+
+    async def send(self, message: ClientMessage) -> None:
+        """Send one message. Raises :class:`ConnectionLost` when the socket is gone."""
+        try:
+            await self._socket.send(self._wire.encode_client(message))
+        except ConnectionClosed as closed:
+            raise _lost(closed) from None
+
+    async def receive(self) -> ServerMessage:
+        """The next message. Raises :class:`ConnectionLost` when the socket is gone."""
+        while True:
+            try:
+                message = self._wire.decode_server(await self._socket.recv())
+            except ConnectionClosed as closed:
+                raise _lost(closed) from None
+            except ProtocolError as error:
+                await self.close()
+                raise ConnectionLost(f"the server broke the protocol: {error.message}") from None
+            if message is not None:
+                return message
+
+    async def close(self) -> None:
+        """Close the socket; does nothing when it is closed."""
+        await self._socket.close()
+
+
+async def dial(address: Address, hello: Hello) -> tuple[Link, Ready]:
+    """Connect and exchange ``hello`` and ``ready``.
+
+    Raises :class:`ConnectionFailed` when no session came about, and
+    :class:`~playhead.client.errors.ServerError` when the server refused ``hello``.
+    """
+    try:
+        async with asyncio.timeout(address.timeout):
+            link = Link(await _open(address), Wire(address.encoding, hello.binary_audio))
+            try:
+                return link, await _greet(link, hello)
+            except BaseException:
+                await link.close()
+                raise
+    except TimeoutError:
+        raise ConnectionFailed(
+            f"{address.url} did not answer within {address.timeout:g} s"
+        ) from None
+    except ConnectionLost as lost:
+        raise ConnectionFailed(f"{address.url} hung up: {lost}") from None
+
+
+async def _open(address: Address) -> ClientConnection:
+    try:
+        return await websocket_connect(
+            address.url,
+            subprotocols=[cast(Subprotocol, f"playhead.v1.{address.encoding}")],
+            compression=None,  # audio does not shrink, and inflating costs a copy
+            max_size=_MAX_FRAME,
+            open_timeout=None,
+            close_timeout=1.0,
+        )
+    except InvalidStatus as refused:
+        response = refused.response
+        after = response.headers.get("Retry-After")
+        raise ConnectionFailed(
+            f"{address.url} answered {response.status_code} {response.reason_phrase}",
+            status=response.status_code,
+            retry_after=float(after) if after is not None and after.isdigit() else None,
+        ) from None
+    except (InvalidHandshake, InvalidURI, EOFError) as error:
+        raise ConnectionFailed(f"{address.url} is no Playhead endpoint: {error}") from None
+    except OSError as error:
+        raise ConnectionFailed(f"cannot connect to {address.url}: {_reason(error)}") from None
+
+
+async def _greet(link: Link, hello: Hello) -> Ready:
+    await link.send(hello)
+    while True:
+        message = await link.receive()
+        if isinstance(message, Ready):
+            return message
+        if isinstance(message, ErrorEvent):
+            raise server_error(message)
+
+
+def _reason(error: OSError) -> str:
+    """The plain reason; several failed addresses are told in one long sentence otherwise."""
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return "connection refused"
+    return error.strerror or str(error)
+
+
+def _lost(closed: ConnectionClosed) -> ConnectionLost:
+    if closed.rcvd is None:
+        return ConnectionLost("the connection dropped")
+    code, reason = closed.rcvd.code, closed.rcvd.reason
+    return ConnectionLost(f"closed by the server with {code} {reason}".rstrip(), code)

@@ -1,0 +1,197 @@
+"""One text being spoken, as the caller of the client sees it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from playhead.client.errors import PlayheadError
+from playhead.client.script import END, FLUSH, Script
+from playhead.client.track import Counters
+from playhead.engine.types import Lane, Pcm
+from playhead.gateway.messages import SpokenWord, Warn
+
+
+@dataclass(frozen=True, slots=True)
+class AudioMessage:
+    """Decoded sound, in order and without gaps. Positions are samples at the wire rate."""
+
+    epoch: int
+    index: int
+    position: int  # of the first sample, from the utterance's first
+    pcm: Pcm = field(repr=False)  # float32 [samples]; may be empty
+    words: tuple[SpokenWord, ...]  # words that start inside this message
+    lane: Lane
+    slack: float | None  # seconds to spare when it was made; None: no deadline
+    depth: float  # the server's belief of our buffer, seconds
+    final: bool  # nothing follows
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The utterance has been played to its end. Counts are samples at the wire rate."""
+
+    samples: int
+    heard: int
+    estimated: bool  # no report of ours had said so
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The utterance was cut. ``heard_text + unheard_text`` is the text as sent."""
+
+    heard: int  # samples
+    heard_text: str
+    unheard_text: str
+    estimated: bool
+
+
+class Owner(Protocol):
+    """What an utterance needs of its session."""
+
+    @property
+    def text_limit(self) -> float:
+        """Most characters of one utterance."""
+
+    def script_changed(self) -> None:
+        """There is text to send."""
+
+    async def cut(self, utterance: "Utterance") -> None:
+        """Cancel the utterance and all behind it."""
+
+    def counters_of(self, epoch: int) -> Counters | None:
+        """The player's counters of an utterance."""
+
+
+class Utterance:
+    """A text on its way to being heard.
+
+    Iterate over it (once) for its :class:`AudioMessage`s; iteration ends with the last sound or
+    with a cancel, and raises what :meth:`done` raises when the utterance failed.
+    """
+
+    def __init__(self, owner: Owner, id: str, voice: str | None, speed: float | None) -> None:
+        self.id = id
+        self.script = Script(voice, speed)
+        self.epoch: int | None = None  # known once the server has opened it
+        self.warnings: list[Warn] = []  # what could not be spoken as written
+        self._owner = owner
+        self._audio: asyncio.Queue[AudioMessage | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[None] = loop.create_future()
+        self._outcome: asyncio.Future[Done | Cancelled] = loop.create_future()
+
+    # ------------------------------------------------------------ text in
+
+    @property
+    def text(self) -> str:
+        """All text given so far."""
+        return self.script.text
+
+    def send(self, delta: str) -> None:
+        """Add text of any size, an LLM's token for example.
+
+        Raises ``ValueError`` after :meth:`end`, or beyond the server's limit for one utterance.
+        """
+        limit = self._owner.text_limit
+        if len(self.text) + len(delta) > limit:
+            raise ValueError(f"an utterance takes at most {limit:g} characters; open another")
+        self.script.add(delta)
+        self._owner.script_changed()
+
+    def flush(self) -> None:
+        """Speak what has been sent so far, do not wait for the clause to end."""
+        self.script.add(FLUSH)
+        self._owner.script_changed()
+
+    def end(self) -> None:
+        """The text is complete. May be called again without effect."""
+        if not self.script.closed:
+            self.script.add(END)
+            self._owner.script_changed()
+
+    # ------------------------------------------------------------ sound and outcome
+
+    async def __aiter__(self) -> AsyncIterator[AudioMessage]:
+        while (message := await self._audio.get()) is not None:
+            yield message
+            if message.final:
+                return
+        await self.done()
+
+    async def read(self) -> Pcm:
+        """All sound that is still to come, float32 [samples] at the wire rate."""
+        parts = [message.pcm async for message in self]
+        return np.concatenate([np.empty(0, np.float32), *parts])
+
+    async def done(self) -> Done | Cancelled:
+        """Wait until the utterance has been played to its end, or was cut.
+
+        Raises :class:`~playhead.client.errors.UtteranceFailed` when the server could not speak
+        it, and what ended the session when that came first.
+        """
+        return await asyncio.shield(self._outcome)
+
+    async def cancel(self) -> Cancelled:
+        """Stop now, and drop everything queued behind; tells what was heard.
+
+        An utterance that was over before gives its whole text as heard. Raises like
+        :meth:`done`.
+        """
+        if not self.over:
+            self.script.cut()
+            await self._owner.cut(self)
+        outcome = await self.done()
+        if isinstance(outcome, Cancelled):
+            return outcome
+        return Cancelled(outcome.heard, self.text, "", outcome.estimated)
+
+    @property
+    def counters(self) -> Counters | None:
+        """The player's counters; None before the server has opened the utterance."""
+        return None if self.epoch is None else self._owner.counters_of(self.epoch)
+
+    @property
+    def over(self) -> bool:
+        """Whether :meth:`done` would return or raise at once."""
+        return self._outcome.done()
+
+    # ------------------------------------------------------------ called by the session
+
+    async def opened(self) -> None:
+        """Wait until ``epoch`` is known, or the utterance is over."""
+        await asyncio.shield(self._opened)
+
+    def on_started(self, epoch: int) -> None:
+        """The server has opened it."""
+        self.epoch = epoch
+        self._settle_opened()
+
+    def on_audio(self, message: AudioMessage) -> None:
+        """Sound came."""
+        self.script.spoken_to(max((word.char_end for word in message.words), default=0))
+        self._audio.put_nowait(message)
+
+    def on_warning(self, warning: Warn) -> None:
+        """Something of the text was skipped or read otherwise."""
+        self.warnings.append(warning)
+        self.script.skipped(len(warning.text or ""))
+
+    def on_outcome(self, outcome: Done | Cancelled | PlayheadError) -> None:
+        """Nothing more will come. The first outcome counts."""
+        if self.over:
+            return
+        self.script.cut()
+        if isinstance(outcome, PlayheadError):
+            self._outcome.set_exception(outcome)
+            self._outcome.exception()  # not every caller waits for it: no warning then
+        else:
+            self._outcome.set_result(outcome)
+        self._settle_opened()
+        self._audio.put_nowait(None)
+
+    def _settle_opened(self) -> None:
+        if not self._opened.done():
+            self._opened.set_result(None)
