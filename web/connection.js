@@ -1,0 +1,259 @@
+/**
+ * One session of `playhead.v1.json` over as many sockets as it takes.
+ *
+ * Every numbered message is delivered exactly once and in order: what was seen is remembered as
+ * the highest contiguous `seq`, and a new socket asks for the rest. A message counts as seen only
+ * when its binary frame has arrived too. What is sent while no socket is ready waits.
+ */
+
+export const SUBPROTOCOL = "playhead.v1.json";
+
+const FIRST_RETRY_MS = 250;
+const LONGEST_RETRY_MS = 8000;
+const BUSY_RETRY_MS = 3000;
+const PING_MS = 5000;
+const SILENCE_MS = 12000; // no answer to two pings: the path is dead though the socket looks open
+
+const FINAL_CLOSES = new Map([
+  [1000, "The session has ended."],
+  [1008, "The server closed the session because a limit was broken."],
+  [1009, "The server closed the session because a message was too large."],
+  [4000, "This session was taken over by another tab."],
+]);
+
+/**
+ * @typedef {{type: string, [field: string]: any}} Message
+ *
+ * @typedef {object} Handlers
+ * @property {(ready: Message) => void} ready                a socket is open; `resumed` says whether the session goes on
+ * @property {(message: Message, data: ArrayBuffer | null) => void} message
+ * @property {(text: string) => void} down                   the socket is gone, another is tried
+ * @property {(reason: Message) => void} lost                the session is gone; a new one is opened
+ * @property {(text: string) => void} closed                 for good
+ * @property {(text: string) => void} fault                  the server sent something unreadable
+ * @property {() => number} [now]                            ms, monotonic
+ */
+
+export class Connection {
+  #url;
+  #hello;
+  #handlers;
+  #now;
+  /** @type {WebSocket | null} */
+  #socket = null;
+  /** @type {{session: string, token: string} | null} */
+  #session = null;
+  #seq = 0;
+  #ready = false;
+  /** @type {Message | null} an audio message whose binary frame comes next */
+  #header = null;
+  /** @type {Message[]} */
+  #outbox = [];
+  #attempt = 0;
+  #closing = false;
+  /** @type {Message} */
+  #lastError = { type: "error" };
+  #lastMessageAt = 0;
+  #retryTimer = 0;
+  #pingTimer = 0;
+
+  /** @param {string} url ws: or wss: @param {object} hello fields of `hello` @param {Handlers} handlers */
+  constructor(url, hello, handlers) {
+    this.#url = url;
+    this.#hello = hello;
+    this.#handlers = handlers;
+    this.#now = handlers.now ?? (() => performance.now());
+  }
+
+  /** Highest contiguous `seq` seen. */
+  get seq() {
+    return this.#seq;
+  }
+
+  get ready() {
+    return this.#ready;
+  }
+
+  /** Bytes that wait in the socket: reports are held back while there are any. */
+  get backlog() {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
+  open() {
+    clearTimeout(this.#retryTimer);
+    const socket = new WebSocket(this.#url, [SUBPROTOCOL]);
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => socket.send(JSON.stringify(this.#helloMessage()));
+    socket.onmessage = (event) => this.#receive(event.data);
+    socket.onclose = (event) => this.#dropped(event.code);
+    this.#socket = socket;
+    this.#header = null;
+    this.#lastMessageAt = this.#now();
+    clearInterval(this.#pingTimer);
+    this.#pingTimer = setInterval(() => this.#beat(), PING_MS);
+  }
+
+  /** Send now, or when the session goes on; dropped when it is lost. @param {Message} message */
+  send(message) {
+    if (!this.trySend(message)) this.#outbox.push(message);
+  }
+
+  /** Send now or not at all. @param {Message} message @returns {boolean} */
+  trySend(message) {
+    if (!this.#ready || this.#socket?.readyState !== WebSocket.OPEN) return false;
+    this.#socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  /** End the session for good. */
+  close() {
+    this.#closing = true;
+    this.trySend({ type: "close" });
+    this.#detach()?.close(1000);
+    this.#handlers.closed("The session has ended.");
+  }
+
+  /** Try again at once, for example when the network is back. */
+  retryNow() {
+    if (this.#socket === null && !this.#closing) this.open();
+  }
+
+  #helloMessage() {
+    const hello = { type: "hello", ...this.#hello, binary_audio: true };
+    return this.#session === null ? hello : { ...hello, resume: { ...this.#session, seq: this.#seq } };
+  }
+
+  /** @param {string | ArrayBuffer} frame */
+  #receive(frame) {
+    this.#lastMessageAt = this.#now();
+    if (typeof frame !== "string") {
+      this.#receiveBinary(frame);
+      return;
+    }
+    if (this.#header !== null) {
+      this.#restart("An audio message came without its sound.");
+      return;
+    }
+    const message = parse(frame);
+    if (message === null) {
+      this.#handlers.fault("The server sent a message that cannot be read. It was skipped.");
+    } else if (message.type === "audio" && message.data === undefined && message.bytes > 0) {
+      this.#header = message;
+    } else {
+      this.#accept(message, null);
+    }
+  }
+
+  /** @param {ArrayBuffer} data */
+  #receiveBinary(data) {
+    const header = this.#header;
+    this.#header = null;
+    if (header !== null && header.bytes === data.byteLength) this.#accept(header, data);
+    else if (header !== null) this.#restart("The sound of a message is not as long as announced.");
+    else if (data.byteLength > 0) this.#handlers.fault("The server sent sound without a message.");
+  }
+
+  /** @param {Message} message @param {ArrayBuffer | null} data */
+  #accept(message, data) {
+    if (message.type === "ready") {
+      this.#opened(message);
+      return;
+    }
+    if (message.type === "error") this.#lastError = message;
+    if (Number.isInteger(message.seq)) {
+      if (message.seq <= this.#seq) return; // seen before the socket dropped
+      if (message.seq !== this.#seq + 1) {
+        this.#restart(`Message ${this.#seq + 1} is missing.`);
+        return;
+      }
+      this.#seq = message.seq;
+      this.#attempt = 0;
+    }
+    this.#handlers.message(message, data);
+  }
+
+  /** @param {Message} ready */
+  #opened(ready) {
+    const expected = this.#session !== null;
+    this.#session = { session: ready.session, token: ready.token };
+    if (!ready.resumed) {
+      if (expected) this.#lose();
+      this.#seq = 0;
+    }
+    this.#ready = true;
+    this.#handlers.ready(ready);
+    for (const message of this.#outbox.splice(0)) this.send(message);
+  }
+
+  #lose() {
+    this.#seq = 0;
+    this.#outbox = [];
+    this.#handlers.lost(this.#lastError);
+  }
+
+  /** The stream is broken but the session is not: come back on a new socket. @param {string} why */
+  #restart(why) {
+    this.#handlers.fault(why);
+    this.#detach()?.close(4400);
+    this.#retry("Reconnecting …", null);
+  }
+
+  /** @param {number} code */
+  #dropped(code) {
+    this.#detach();
+    const final = FINAL_CLOSES.get(code);
+    if (final !== undefined) {
+      this.#closing = true;
+      this.#handlers.closed(final);
+    } else if (code === 4001) {
+      this.#session = null;
+      this.#lose();
+      this.#retry("The session could not be resumed. Opening a new one …", 0);
+    } else if (code === 1013) {
+      this.#retry("The server is full. Trying again in a few seconds …", BUSY_RETRY_MS);
+    } else {
+      this.#retry(this.#whyDown(code), null);
+    }
+  }
+
+  /** @param {number} code */
+  #whyDown(code) {
+    if (code === 1001 || code === 1012) return "The server is restarting. Reconnecting …";
+    if (this.#session === null) return "The server cannot be reached. Trying again …";
+    return "The connection was lost. Reconnecting …";
+  }
+
+  /** @param {string} text @param {number | null} delay ms; null: back off */
+  #retry(text, delay) {
+    const backoff = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#attempt);
+    this.#attempt += 1;
+    this.#handlers.down(text);
+    this.#retryTimer = setTimeout(() => this.open(), delay ?? backoff * (0.75 + Math.random() / 2));
+  }
+
+  #beat() {
+    if (this.#now() - this.#lastMessageAt > SILENCE_MS) this.#restart("The server does not answer.");
+    else if (this.trySend({ type: "ping", time: this.#now() })) this.#attempt = 0;
+  }
+
+  #detach() {
+    const socket = this.#socket;
+    this.#socket = null;
+    this.#ready = false;
+    this.#header = null;
+    clearTimeout(this.#retryTimer);
+    clearInterval(this.#pingTimer);
+    if (socket !== null) socket.onopen = socket.onmessage = socket.onclose = null;
+    return socket;
+  }
+}
+
+/** @param {string} frame @returns {Message | null} null: not a message */
+function parse(frame) {
+  try {
+    const message = JSON.parse(frame);
+    return typeof message?.type === "string" ? message : null;
+  } catch {
+    return null;
+  }
+}

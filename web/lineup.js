@@ -1,0 +1,93 @@
+/**
+ * The utterances of a client that are not over yet, in the order in which they play, and the
+ * numbers the player knows them by. A new session counts its epochs from the start again; player
+ * epochs (`key`) go on counting, so sound of the old session can play out.
+ */
+
+/** @typedef {import("./utterance.js").Utterance} Utterance */
+
+export class Lineup {
+  /** @type {Utterance[]} */
+  #live = [];
+  #base = 0;
+  #highest = 0;
+  #dead = 0;
+
+  /** What plays now or plays next; what was cancelled does not count. @returns {Utterance | null} */
+  get current() {
+    return this.#live.find((utterance) => !utterance.cancelling) ?? null;
+  }
+
+  /** @returns {Utterance[]} */
+  get all() {
+    return [...this.#live];
+  }
+
+  /** @returns {Utterance[]} those the server has not confirmed */
+  get unstarted() {
+    return this.#live.filter((utterance) => utterance.epoch === null);
+  }
+
+  /** @param {Utterance} utterance */
+  add(utterance) {
+    this.#live.push(utterance);
+  }
+
+  /** @param {Utterance} utterance */
+  remove(utterance) {
+    this.#live = this.#live.filter((live) => live !== utterance);
+  }
+
+  /** @param {number} epoch @returns {number} */
+  keyOf(epoch) {
+    return this.#base + epoch;
+  }
+
+  /** @param {number} key @returns {number | null} null: of an older session */
+  epochOf(key) {
+    return key > this.#base ? key - this.#base : null;
+  }
+
+  /** The server opened an utterance. @param {number} epoch @param {string | undefined} id */
+  confirm(epoch, id) {
+    const key = this.keyOf(epoch);
+    this.#highest = Math.max(this.#highest, key);
+    const utterance = this.unstarted.find((live) => live.id === id) ?? null;
+    if (utterance === null) return null;
+    utterance.confirm(epoch, key);
+    if (utterance.cancelling) this.kill(key);
+    return utterance;
+  }
+
+  /** @param {number} epoch @returns {Utterance | null} */
+  byEpoch(epoch) {
+    return this.#live.find((utterance) => utterance.epoch === epoch) ?? null;
+  }
+
+  /** @param {number} key @returns {Utterance | null} */
+  byKey(key) {
+    return this.#live.find((utterance) => utterance.key === key) ?? null;
+  }
+
+  /** Sound up to this key is dead. @param {number} key */
+  kill(key) {
+    this.#dead = Math.max(this.#dead, key);
+  }
+
+  /** @param {number} key */
+  isDead(key) {
+    return key <= this.#dead;
+  }
+
+  /** Cancel all that lives. @returns {number} the newest key that is dead now */
+  cancelAll() {
+    for (const utterance of this.#live) utterance.cancelling = true;
+    this.kill(this.#highest);
+    return this.#dead;
+  }
+
+  /** The session is gone: epochs count from the start again. */
+  newSession() {
+    this.#base = this.#highest;
+  }
+}

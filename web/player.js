@@ -1,0 +1,170 @@
+/**
+ * The audio side of the client: one AudioContext, one AudioWorkletNode, and the clock that turns
+ * what the worklet consumed into what the listener heard.
+ */
+
+import { HeardClock } from "./heard.js";
+
+/** @typedef {import("./epoch.js").Snapshot} Snapshot */
+/** @typedef {Snapshot & {heard: number}} Position source samples; `heard` has left the speaker */
+
+const KEEP_EPOCHS = 8;
+const NOTHING = Object.freeze({ epoch: 0, state: "idle", received: 0, consumed: 0, discarded: 0,
+  buffered: 0, underruns: 0, starved: 0, frame: 0 });
+
+/**
+ * Events: `playback` (detail `{position: Position, changed: boolean}`) at every change of state
+ * and about every 100 ms from the audio thread; `fault` (detail `{message: string}`).
+ */
+export class Player extends EventTarget {
+  #sourceRate;
+  #startThreshold;
+  #context;
+  /** @type {AudioWorkletNode | null} */
+  #node = null;
+  /** @type {Array<[object, Transferable[]]>} */
+  #waiting = [];
+  /** @type {Map<number, Snapshot>} */
+  #snapshots = new Map();
+  /** @type {Map<number, number>} */
+  #pushed = new Map();
+  #clock;
+  /** @type {((pcm: Float32Array) => void) | null} */
+  #tap = null;
+
+  /** @param {{sourceRate: number, startThreshold: number}} options Hz, seconds */
+  constructor({ sourceRate, startThreshold }) {
+    super();
+    this.#sourceRate = sourceRate;
+    this.#startThreshold = startThreshold;
+    this.#context = new AudioContext({ latencyHint: "interactive" });
+    this.#clock = new HeardClock(sourceRate, this.#context.sampleRate);
+    this.#context.addEventListener("statechange", () => this.#contextChanged());
+  }
+
+  /** Load the worklet. Needs no user gesture. @throws {DOMException} when it cannot be loaded */
+  async load() {
+    await this.#context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
+    this.#node = new AudioWorkletNode(this.#context, "playhead-player", {
+      numberOfInputs: 0,
+      outputChannelCount: [1],
+      processorOptions: { sourceRate: this.#sourceRate, startThreshold: this.#startThreshold },
+    });
+    this.#node.port.onmessage = (event) => this.#receive(event.data);
+    this.#node.addEventListener("processorerror", () => this.#fault("The audio player stopped."));
+    this.#node.connect(this.#context.destination);
+    this.#contextChanged();
+    for (const [message, transfer] of this.#waiting.splice(0)) this.#post(message, transfer);
+  }
+
+  /** Call inside a user gesture: browsers keep audio suspended until then. */
+  async unlock() {
+    if (this.#context.state !== "running") await this.#context.resume();
+  }
+
+  /** @param {number} epoch @param {Float32Array} pcm given away to the audio thread */
+  push(epoch, pcm) {
+    this.#pushed.set(epoch, (this.#pushed.get(epoch) ?? 0) + pcm.length);
+    this.#post({ type: "push", epoch, pcm }, [pcm.buffer]);
+    if (this.suspended) this.#tell(this.position(epoch), false);
+  }
+
+  /** @param {number} epoch */
+  end(epoch) {
+    this.#post({ type: "end", epoch }, []);
+  }
+
+  /** Silence this epoch and every older one at once. @param {number} epoch */
+  clear(epoch) {
+    this.#post({ type: "clear", epoch }, []);
+  }
+
+  /** @param {boolean} on */
+  setPaused(on) {
+    this.#post({ type: "pause", on }, []);
+  }
+
+  /** Copy every rendered block to `listener`; null stops. @param {((pcm: Float32Array) => void) | null} listener */
+  tap(listener) {
+    this.#tap = listener;
+    this.#post({ type: "tap", on: listener !== null }, []);
+  }
+
+  /** The platform holds the sound: no user gesture yet, an interruption, a closed device. */
+  get suspended() {
+    return this.#context.state !== "running";
+  }
+
+  /** Output rate in Hz. */
+  get outputRate() {
+    return this.#context.sampleRate;
+  }
+
+  /**
+   * Where playback stands now.
+   * @param {number} epoch
+   * @returns {Position}
+   */
+  position(epoch) {
+    const known = this.#snapshots.get(epoch) ?? { ...NOTHING, epoch };
+    const heard = this.#clock.heardAt(epoch, this.#speakerFrame());
+    if (!this.suspended || known.state === "drained") {
+      return { ...known, heard: Math.min(heard, known.received) };
+    }
+    // The audio thread may sleep: count what it has been given.
+    const received = Math.max(known.received, this.#pushed.get(epoch) ?? 0);
+    const buffered = received - known.consumed - known.discarded;
+    return { ...known, state: "suspended", received, buffered, heard: Math.min(heard, received) };
+  }
+
+  /** Output frame now leaving the speaker. */
+  #speakerFrame() {
+    const context = this.#context;
+    const now = context.currentTime;
+    const stamp = context.getOutputTimestamp?.() ?? { contextTime: 0, performanceTime: 0 };
+    let time = stamp.contextTime;
+    if (time > 0 && !this.suspended) time += (performance.now() - stamp.performanceTime) / 1000;
+    const usable = stamp.contextTime > 0 && now - time < 2;
+    if (!usable) time = now - (context.outputLatency || context.baseLatency || 0);
+    return Math.min(now, time) * context.sampleRate;
+  }
+
+  #contextChanged() {
+    this.#post({ type: "suspend", on: this.suspended }, []);
+    const epoch = [...this.#pushed.keys()].at(-1);
+    if (epoch !== undefined && this.suspended) this.#tell(this.position(epoch), true);
+    this.dispatchEvent(new CustomEvent("platform", { detail: { suspended: this.suspended } }));
+  }
+
+  /** @param {{type: string, snapshots: Snapshot[], pcm: Float32Array}} message */
+  #receive(message) {
+    if (message.type === "tap") {
+      this.#tap?.(message.pcm);
+      return;
+    }
+    for (const snapshot of message.snapshots) {
+      this.#clock.add(snapshot);
+      this.#snapshots.set(snapshot.epoch, snapshot);
+      this.#tell(this.position(snapshot.epoch), message.type === "changes");
+    }
+    for (const map of [this.#snapshots, this.#pushed]) {
+      for (const epoch of [...map.keys()].slice(0, -KEEP_EPOCHS)) map.delete(epoch);
+    }
+  }
+
+  /** @param {Position} position @param {boolean} changed */
+  #tell(position, changed) {
+    this.dispatchEvent(new CustomEvent("playback", { detail: { position, changed } }));
+  }
+
+  /** @param {string} message */
+  #fault(message) {
+    this.dispatchEvent(new CustomEvent("fault", { detail: { message } }));
+  }
+
+  /** @param {object} message @param {Transferable[]} transfer */
+  #post(message, transfer) {
+    if (this.#node === null) this.#waiting.push([message, transfer]);
+    else this.#node.port.postMessage(message, transfer);
+  }
+}

@@ -1,0 +1,318 @@
+/**
+ * Browser client of a Playhead server: text in, gapless speech out, and the listener's playhead
+ * reported back while it plays.
+ *
+ *     const client = new PlayheadClient({ url: "wss://host/v1/session" });
+ *     await client.connect();
+ *     button.onclick = async () => {
+ *       await client.unlock();                       // browsers want a user gesture
+ *       const outcome = await client.speak("Hello.").finished;
+ *     };
+ */
+
+import { Connection } from "./connection.js";
+import { decode, fromBase64 } from "./codec.js";
+import { Lineup } from "./lineup.js";
+import { Player } from "./player.js";
+import { Reporter } from "./reporter.js";
+import { Utterance } from "./utterance.js";
+
+/** @typedef {import("./connection.js").Message} Message */
+/** @typedef {import("./player.js").Position} Position */
+/** @typedef {import("./utterance.js").Outcome} Outcome */
+
+const TEXT_LIMIT = 2000; // code points in one `text` message
+const REFUSALS = new Set(["draining", "overloaded", "unknown_voice"]); // of a `start`
+
+/**
+ * Events (all `CustomEvent`):
+ * - `connection` `{state: "connecting"|"open"|"waiting"|"closed", text}`
+ * - `started`, `chunk`, `finished` `{utterance}`
+ * - `playback` `{utterance, position, changed}`: counters of the player; `utterance` may be null
+ * - `notice` `{level: "warning"|"error", code, message, expected?, text?}`
+ * - `latency` `{roundTrip}` ms
+ * - `draining` `{deadline}` ms
+ * - `platform` `{suspended}`: the browser holds the sound, or no longer
+ */
+export class PlayheadClient extends EventTarget {
+  /** The server's `ready` message. @type {Message | null} */
+  session = null;
+
+  #lineup = new Lineup();
+  #count = 0;
+  /** @type {Utterance[]} alive when the socket came back */
+  #suspects = [];
+  #checkAt = 0;       // stamp of the ping behind a replay
+  #reporter;
+  #now = () => performance.now();
+
+  /**
+   * @param {object} options
+   * @param {string} options.url
+   * @param {string} [options.voice]
+   * @param {number} [options.speed]
+   * @param {number} [options.sampleRate]      Hz
+   * @param {"pcm_s16le"|"pcm_f32le"} [options.codec]
+   * @param {number} [options.startThreshold]  ms of sound collected before playing starts
+   */
+  constructor({ url, voice, speed, sampleRate = 24000, codec = "pcm_s16le", startThreshold = 100 }) {
+    super();
+    const hello = { voice, speed, codec, sample_rate: sampleRate, start_threshold: startThreshold };
+    this.sampleRate = sampleRate;
+    this.player = new Player({ sourceRate: sampleRate, startThreshold: startThreshold / 1000 });
+    this.connection = new Connection(url, hello, {
+      ready: (message) => this.#onReady(message),
+      message: (message, data) => this.#onMessage(message, data),
+      down: (text) => this.#emit("connection", { state: "waiting", text }),
+      lost: (error) => this.#onLost(error),
+      closed: (text) => this.#onClosed(text),
+      fault: (message) => this.#notice("warning", { code: "client", message }),
+    });
+    this.#reporter = new Reporter(this.connection, this.#lineup, this.#now);
+    this.player.addEventListener("playback", (event) => this.#onPlayback(event.detail));
+    this.player.addEventListener("platform", (event) => this.#emit("platform", event.detail));
+    this.player.addEventListener("fault", (event) => this.#notice("error",
+      { code: "player", ...event.detail }));
+  }
+
+  /** Open the session and load the audio player. Resolves when both are ready. */
+  async connect() {
+    this.#emit("connection", { state: "connecting", text: "Connecting …" });
+    const open = new Promise((resolve) => {
+      this.addEventListener("connection", function opened(event) {
+        if (event.detail.state !== "open") return;
+        this.removeEventListener("connection", opened);
+        resolve(undefined);
+      });
+    });
+    this.connection.open();
+    await Promise.all([open, this.player.load()]);
+  }
+
+  /** Let sound out. Call it in a click or key handler. */
+  async unlock() {
+    await this.player.unlock();
+  }
+
+  /**
+   * Open an utterance whose text comes in pieces: `write`, `flush`, `end`.
+   * @param {{voice?: string, speed?: number}} [settings]
+   */
+  start(settings = {}) {
+    this.#count += 1;
+    const utterance = new Utterance(`u${this.#count}`, {
+      send: (message) => this.connection.send(message),
+      trySend: (message) => this.connection.trySend(message),
+      now: this.#now,
+      textLimit: TEXT_LIMIT,
+    });
+    this.#lineup.add(utterance);
+    utterance.open(settings);
+    return utterance;
+  }
+
+  /**
+   * Speak a text, after what is being spoken.
+   * @param {string} text
+   * @param {{voice?: string, speed?: number}} [settings]
+   */
+  speak(text, settings = {}) {
+    const utterance = this.start(settings);
+    utterance.write(text);
+    utterance.end();
+    return utterance;
+  }
+
+  /** Barge in: silence at once, and drop all that was waiting. */
+  cancel() {
+    const current = this.current;
+    if (current === null) return;
+    const message = { type: "cancel" };
+    if (current.epoch !== null) {
+      message.epoch = current.epoch;
+      message.heard = this.position(current).heard;
+    }
+    this.player.clear(this.#lineup.cancelAll());
+    this.connection.send(message);
+  }
+
+  /** Hold playback; nothing is lost. */
+  pause() {
+    this.player.setPaused(true);
+    this.connection.send({ type: "pause" });
+  }
+
+  resume() {
+    this.player.setPaused(false);
+    this.connection.send({ type: "resume" });
+  }
+
+  /** End the session for good. */
+  close() {
+    this.connection.close();
+  }
+
+  /** What is being spoken, or null. @returns {Utterance | null} */
+  get current() {
+    return this.#lineup.current;
+  }
+
+  /** Where playback of an utterance stands now. @param {Utterance} utterance @returns {Position} */
+  position(utterance) {
+    return this.player.position(utterance.key);
+  }
+
+  /** @param {Message} ready */
+  #onReady(ready) {
+    this.session = ready;
+    this.#emit("connection", { state: "open", text: "Connected" });
+    if (!ready.resumed) {
+      for (const utterance of this.#lineup.unstarted) this.#repeat(utterance);
+      return;
+    }
+    if (this.current?.epoch) this.#reporter.send(this.position(this.current));
+    this.#checkAt = this.#now();
+    this.#suspects = this.#lineup.all;
+    this.connection.send({ type: "ping", time: this.#checkAt });
+  }
+
+  /** The replay is over: what it did not confirm never reached the server. */
+  #recover() {
+    for (const utterance of this.#suspects.splice(0)) {
+      if (utterance.outcome !== null) continue;
+      if (utterance.epoch === null) this.#repeat(utterance);
+      else if (utterance.cancelling) this.connection.send({ type: "cancel", epoch: utterance.epoch });
+    }
+  }
+
+  /** @param {Utterance} utterance */
+  #repeat(utterance) {
+    if (utterance.cancelling) {
+      this.#finish(utterance, { type: "cancelled", heard: 0, heard_text: "", unheard_text: utterance.text });
+      return;
+    }
+    utterance.repeat();
+  }
+
+  /** @param {Message} message @param {ArrayBuffer | null} data */
+  #onMessage(message, data) {
+    switch (message.type) {
+      case "started": this.#onStarted(message); break;
+      case "audio": this.#onAudio(message, data); break;
+      case "done": case "cancelled": case "failed": this.#onOver(message); break;
+      case "warning": this.#notice("warning", message); break;
+      case "error": this.#onError(message); break;
+      case "draining": this.#emit("draining", { deadline: message.deadline }); break;
+      case "pong": this.#onPong(message); break;
+      default: break; // of a newer server: not for us
+    }
+  }
+
+  /** @param {Message} message */
+  #onStarted({ epoch, id }) {
+    const utterance = this.#lineup.confirm(epoch, id);
+    if (utterance !== null) this.#emit("started", { utterance });
+  }
+
+  /** @param {Message} message @param {ArrayBuffer | null} data */
+  #onAudio(message, data) {
+    this.#reporter.echo = message.sent;
+    const key = this.#lineup.keyOf(message.epoch);
+    if (this.#lineup.isDead(key)) return;
+    const bytes = data ?? fromBase64(message.data ?? "");
+    let pcm;
+    try {
+      pcm = decode(this.session?.codec, bytes, message.samples);
+    } catch (error) {
+      this.#notice("error", { code: "bad_audio", message: `A piece of sound is unreadable: ${error.message}` });
+      return;
+    }
+    const utterance = this.#lineup.byEpoch(message.epoch);
+    utterance?.addAudio(message);
+    if (pcm.length > 0) this.player.push(key, pcm);
+    if (message.final) this.player.end(key);
+    if (utterance !== null) this.#emit("chunk", { utterance });
+  }
+
+  /** @param {Message} message */
+  #onOver(message) {
+    const utterance = this.#lineup.byEpoch(message.epoch);
+    const key = this.#lineup.keyOf(message.epoch);
+    if (message.type === "cancelled") {
+      this.player.clear(key);
+      this.#lineup.kill(key);
+    } else {
+      this.player.end(key); // of a failed one, what has arrived is still played
+    }
+    if (message.type === "failed") this.#notice("error", message);
+    if (utterance === null) return;
+    const all = { heard_text: utterance.text, unheard_text: "" };
+    this.#finish(utterance, { ...(message.type === "done" ? all : {}), ...message });
+  }
+
+  /** @param {Message} error */
+  #onLost(error) {
+    for (const utterance of this.#lineup.all) {
+      if (utterance.epoch === null) continue; // not begun: it is spoken in the new session
+      this.player.end(utterance.key);
+      const { heardText, unheardText } = utterance.splitAt(this.position(utterance).heard);
+      this.#finish(utterance, { type: "lost", heard: this.position(utterance).heard,
+        heard_text: heardText, unheard_text: unheardText, message: error.message });
+    }
+    this.#lineup.newSession();
+    this.#reporter.echo = undefined;
+  }
+
+  /** @param {string} text */
+  #onClosed(text) {
+    this.#onLost({ type: "lost", message: text });
+    for (const utterance of this.#lineup.all) {
+      this.#finish(utterance, { type: "lost", heard: 0, heard_text: "", unheard_text: utterance.text,
+        message: text });
+    }
+    this.#emit("connection", { state: "closed", text });
+  }
+
+  /** @param {Message} error */
+  #onError(error) {
+    this.#notice("error", error);
+    const refused = this.#lineup.unstarted[0];
+    if (refused === undefined || !REFUSALS.has(error.code)) return;
+    this.#finish(refused, { type: "failed", heard: 0, heard_text: "", unheard_text: refused.text,
+      message: error.message });
+  }
+
+  /** @param {Message} pong */
+  #onPong({ time, received, sent }) {
+    if (time === this.#checkAt) this.#recover();
+    this.#emit("latency", { roundTrip: this.#now() - time - (sent - received) });
+  }
+
+  /** @param {{position: Position, changed: boolean}} detail */
+  #onPlayback({ position, changed }) {
+    const utterance = this.#lineup.byKey(position.epoch);
+    this.#emit("playback", { utterance, position, changed });
+    this.#reporter.playback(position, changed);
+  }
+
+  /** @param {Utterance} utterance @param {Message} message */
+  #finish(utterance, message) {
+    this.#lineup.remove(utterance);
+    utterance.finish({
+      reason: message.type, heard: message.heard, heardText: message.heard_text,
+      unheardText: message.unheard_text, estimated: message.estimated ?? false,
+      message: message.message ?? "",
+    });
+    this.#emit("finished", { utterance });
+  }
+
+  /** @param {"warning"|"error"} level @param {object} detail */
+  #notice(level, detail) {
+    this.#emit("notice", { ...detail, level });
+  }
+
+  /** @param {string} type @param {object} detail */
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}

@@ -1,0 +1,49 @@
+/** When and what the listener tells the server about its playback. */
+
+/** @typedef {import("./player.js").Position} Position */
+
+const REPORT_MS = 200; // ticks come about every 100 ms: every second one is reported
+
+export class Reporter {
+  #connection;
+  #lineup;
+  #now;
+  #lastAt = -Infinity;
+
+  /** Server stamp of the last sound seen, for its clock. @type {number | undefined} */
+  echo = undefined;
+
+  /**
+   * @param {import("./connection.js").Connection} connection
+   * @param {import("./lineup.js").Lineup} lineup
+   * @param {() => number} now ms
+   */
+  constructor(connection, lineup, now) {
+    this.#connection = connection;
+    this.#lineup = lineup;
+    this.#now = now;
+  }
+
+  /**
+   * At once when the state changed; else in turn, for what plays, unless older bytes still wait:
+   * an old report that comes late is worse than none.
+   * @param {Position} position @param {boolean} changed
+   */
+  playback(position, changed) {
+    const due = this.#now() - this.#lastAt >= REPORT_MS && this.#connection.backlog === 0;
+    const current = this.#lineup.current?.key === position.epoch;
+    if (changed || (due && current)) this.send(position);
+  }
+
+  /** @param {Position} position */
+  send(position) {
+    const epoch = this.#lineup.epochOf(position.epoch);
+    if (epoch === null) return;
+    const { received, consumed, heard, buffered, discarded, state, underruns, starved } = position;
+    const sent = this.#connection.trySend({
+      type: "report", epoch, received, consumed, heard, buffered, discarded, state, underruns,
+      starved, time: this.#now(), seq: this.#connection.seq, echo: this.echo,
+    });
+    if (sent) this.#lastAt = this.#now();
+  }
+}
