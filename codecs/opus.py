@@ -28,8 +28,8 @@ import numpy as np
 
 from .base import NOTHING, BadAudio, Encoded, Pcm, clean
 
-SAMPLE_RATES = (8000, 16000, 24000, 48000)
-BITRATES = {8000: 16000, 16000: 24000, 24000: 32000, 48000: 32000}  # bit/s, mono speech
+BITRATES = {8000: 16000, 16000: 24000, 24000: 32000, 48000: 32000}  # Hz: bit/s, mono speech
+SAMPLE_RATES = tuple(BITRATES)
 COMPLEXITY = 5
 PACKETS_PER_SECOND = 50
 SIGNAL_VOICE = 3001  # OPUS_SIGNAL_VOICE in opus_defines.h
@@ -103,7 +103,9 @@ def packet_samples(sample_rate: int) -> int:
 def pre_skip(sample_rate: int) -> int:
     """Samples at ``sample_rate`` by which decoded audio is late: the encoder's lookahead.
 
-    RFC 7845 section 4.2 counts the same delay at 48 kHz. Raises ``OpusUnavailable``.
+    RFC 7845 section 4.2 counts the same delay at 48 kHz. Where Opus codes low and high bands
+    apart (24 and 48 kHz) its low band then leads by about 50 microseconds. Raises
+    ``OpusUnavailable``.
     """
     return PacketEncoder(sample_rate).lookahead
 
@@ -114,15 +116,13 @@ class PacketEncoder:
     Raises ``OpusUnavailable`` without libopus, ``OpusFault`` for a rate that Opus does not have.
     """
 
-    def __init__(
-        self, sample_rate: int, bitrate: int | None = None, complexity: int = COMPLEXITY
-    ) -> None:
+    def __init__(self, sample_rate: int) -> None:
         self._opus = _library()
         self.packet_samples = packet_samples(sample_rate)
         try:
             self._encoder = self._opus.Encoder(sample_rate, 1, "audio")
-            self._encoder.bitrate = bitrate or BITRATES[sample_rate]
-            self._encoder.complexity = complexity
+            self._encoder.bitrate = BITRATES[sample_rate]
+            self._encoder.complexity = COMPLEXITY
             self._encoder.signal = SIGNAL_VOICE
             self._encoder.vbr = 1
             self.lookahead: int = self._encoder.lookahead

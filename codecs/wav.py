@@ -30,6 +30,7 @@ class WavWriter:
             self._wave = _open_wave(self._file, sample_rate)
         else:
             self._file.write(_endless_header(sample_rate))
+        self._file.flush()
         self.samples = 0
 
     def write(self, pcm: Pcm) -> None:
@@ -44,10 +45,12 @@ class WavWriter:
 
     def close(self) -> None:
         """Finish the file. May be called again."""
-        if self._wave is not None:
-            self._wave.close()
-        if self._owned:
-            self._file.close()
+        try:
+            if self._wave is not None:
+                self._wave.close()
+        finally:
+            if self._owned:
+                self._file.close()
 
     def __enter__(self) -> Self:
         return self
