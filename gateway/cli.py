@@ -1,0 +1,68 @@
+"""The console command ``playhead``: ``serve``, ``say``, ``simulate``.
+
+Subcommands import what they need when they run, so that ``playhead --help`` is quick.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+
+from playhead.gateway import settings as gateway_settings
+
+
+def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
+    """Run one command; returns its exit status. 2 means that the command line is wrong."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser(arguments)
+    args = parser.parse_args(arguments)
+    if args.command == "say":
+        from playhead.client import say
+
+        return say.run(args)
+    if args.command == "simulate":
+        from playhead.engine import simulate
+
+        return simulate.run(args)
+    return _serve(args, os.environ if environ is None else environ)
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="playhead",
+        description="Real-time voice gateway: text in over a WebSocket, speech out, steered by "
+        "what each listener still holds.",
+    )
+    parser.add_argument("--version", action="version", version=metadata.version("playhead"))
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    serve = commands.add_parser(
+        "serve",
+        help="start the server",
+        description="Start the server. Every flag may also be set as PLAYHEAD_<NAME>.",
+    )
+    gateway_settings.add_arguments(serve)
+    say = commands.add_parser("say", help="speak a text through a running server")
+    simulate = commands.add_parser("simulate", help="compare urgency signals in virtual time")
+    # The flags of a command come with its module, which is imported only when that is asked for.
+    chosen = next((word for word in arguments if not word.startswith("-")), "")
+    if chosen == "say":
+        from playhead.client.say import add_arguments as say_arguments
+
+        say_arguments(say)
+    if chosen == "simulate":
+        from playhead.engine.simulate import add_arguments as simulate_arguments
+
+        simulate_arguments(simulate)
+    return parser
+
+
+def _serve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    try:
+        settings = gateway_settings.from_args(args, environ)
+    except gateway_settings.SettingsError as error:
+        print(f"playhead serve: {error}", file=sys.stderr)
+        return 2
+    from playhead.gateway import serve
+
+    return serve.run(settings)

@@ -1,0 +1,116 @@
+"""Counters that live elsewhere (engine, sessions), read when /metrics is asked for."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from playhead.engine.stats import EngineStats
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+
+class EngineCollector(Collector):
+    """Lanes, load and what became of reports, from the engine's own statistics."""
+
+    def __init__(self, stats: Callable[[], EngineStats]) -> None:
+        self._stats = stats
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: statistics exist once the engine runs."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One snapshot's worth of families."""
+        stats = self._stats()
+        yield GaugeMetricFamily(
+            "playhead_engine_utterances", "Utterances that hold a slot", value=stats.live
+        )
+        yield GaugeMetricFamily(
+            "playhead_engine_utilisation",
+            "Promised share of the lanes' measured capacity",
+            value=stats.utilisation,
+        )
+        yield CounterMetricFamily(
+            "playhead_promotions",
+            "Queued background chunks that became urgent",
+            value=stats.promoted,
+        )
+        yield CounterMetricFamily(
+            "playhead_engine_refused", "Utterances not let in", value=stats.refused
+        )
+        yield CounterMetricFamily(
+            "playhead_belief_error_seconds",
+            "Summed difference between believed and reported buffers",
+            value=stats.belief_error,
+        )
+        yield _labelled(
+            "playhead_reports",
+            "Playback reports by what became of them; clamped ones are also accepted",
+            "outcome",
+            {
+                "accepted": stats.reports,
+                "clamped": stats.reports_clamped,
+                "invalid": stats.reports_invalid,
+                "stale": stats.reports_stale,
+            },
+        )
+        yield from _lanes(stats)
+
+
+def _lanes(stats: EngineStats) -> Iterator[Metric]:
+    waiting = GaugeMetricFamily(
+        "playhead_lane_waiting", "Chunks or steps that wait for a worker", labels=["lane"]
+    )
+    running = GaugeMetricFamily(
+        "playhead_lane_running", "Dispatches at work", labels=["lane"]
+    )
+    sojourn = GaugeMetricFamily(
+        "playhead_lane_sojourn_p95_seconds",
+        "95th percentile from wanted to delivered",
+        labels=["lane"],
+    )
+    for lane, figures in stats.lanes.items():
+        waiting.add_metric([lane.value], figures.waiting)
+        running.add_metric([lane.value], figures.running)
+        sojourn.add_metric([lane.value], figures.sojourn_p95)
+    yield from (waiting, running, sojourn)
+    lanes = stats.lanes.items()
+    yield _labelled(
+        "playhead_lane_busy_seconds",
+        "Time at work",
+        "lane",
+        {lane.value: figures.busy_seconds for lane, figures in lanes},
+    )
+    yield _labelled(
+        "playhead_lane_items",
+        "Chunks or steps done",
+        "lane",
+        {lane.value: figures.items for lane, figures in lanes},
+    )
+
+
+class SessionCollector(Collector):
+    """What sessions count by themselves, ended ones included."""
+
+    def __init__(self, counters: Callable[[], Mapping[str, int]]) -> None:
+        self._counters = counters
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One family; its label values are the names that the session's code uses."""
+        yield _labelled(
+            "playhead_session_events",
+            "What sessions counted, by kind",
+            "event",
+            self._counters(),
+        )
+
+
+def _labelled(
+    name: str, text: str, label: str, values: Mapping[str, float]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=[label])
+    for value, count in sorted(values.items()):
+        family.add_metric([value], count)
+    return family

@@ -1,0 +1,116 @@
+"""Where sessions meet the engine: routes events to sessions, and opens encoders for them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from playhead.codecs import registry as codecs
+from playhead.engine import clock
+from playhead.engine.types import EngineEvent, Finished
+from playhead.gateway.door import EngineDoor
+from playhead.gateway.encoding import EncoderPipe, PipeOutput
+from playhead.gateway.host import Outlet, SessionHost
+from playhead.gateway.metrics import Metrics
+from playhead.gateway.registry import Registry, new_secret
+from playhead.gateway.session import ServerFacts, Session
+
+
+class Hub:
+    """All sessions of the process. Event loop only, except :meth:`deliver`."""
+
+    def __init__(
+        self,
+        facts: ServerFacts,
+        metrics: Metrics,
+        open_engine: Callable[[Callable[[list[EngineEvent]], None]], EngineDoor],
+        *,
+        encoder_threads: int,
+    ) -> None:
+        self.facts = facts
+        self.metrics = metrics
+        self.loop = asyncio.get_running_loop()
+        self.registry: Registry[SessionHost] = Registry(remember=facts.limits.tombstone)
+        self.counters: Counter[str] = Counter()  # of sessions that have ended
+        self._routes: dict[int, SessionHost] = {}
+        self._threads = ThreadPoolExecutor(encoder_threads, thread_name_prefix="encoder")
+        self.engine = open_engine(self.deliver)
+
+    # -- engine to sessions -----------------------------------------------------------------
+
+    def deliver(self, events: list[EngineEvent]) -> None:
+        """Called on the engine's thread once per step: one hop onto the loop for all events."""
+        if events:
+            self.loop.call_soon_threadsafe(self._dispatch, events)
+
+    def _dispatch(self, events: Sequence[EngineEvent]) -> None:
+        now = clock.monotonic()
+        for event in events:
+            host = self._routes.get(event.utterance)
+            if host is None:
+                continue
+            if isinstance(event, Finished):
+                del self._routes[event.utterance]
+            host.engine_event(event, now)
+
+    def route(self, utterance: int, host: SessionHost) -> None:
+        """Events of ``utterance`` go to ``host`` until it has finished."""
+        self._routes[utterance] = host
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    def open(self, outlet: Outlet, now: float) -> SessionHost:
+        """A fresh session for a connection that has just opened."""
+        identity = new_secret()
+        # The session is its own key of fairness: without API keys nothing better is known, and
+        # listeners behind one address do not share a network.
+        session = Session(
+            self.facts, session=identity, token=new_secret(), client=identity, now=now
+        )
+        host = SessionHost(session, self, outlet)
+        self.registry.add(host)
+        self.metrics.sessions.set(len(self.registry))
+        host.open(now)
+        return host
+
+    def abandon(self, host: SessionHost) -> None:
+        """Forget a fresh session whose connection returns to an older one."""
+        host.close()
+        self.registry.discard(host.id)
+        self.metrics.sessions.set(len(self.registry))
+
+    def bury(self, host: SessionHost, now: float) -> None:
+        """A session has ended."""
+        if self.registry.get(host.id) is not host:
+            return
+        self.counters.update(host.session.counters)
+        self.registry.bury(host.session.tombstone(), now)
+        self.engine.forget(host.id)
+        self.metrics.sessions.set(len(self.registry))
+
+    def open_pipe(
+        self,
+        utterance: int,
+        wire_format: codecs.Format,
+        emit: Callable[[int, Sequence[PipeOutput]], None],
+    ) -> EncoderPipe:
+        """An encoder of its own for an utterance, inline when that is cheap enough."""
+        rate = self.facts.model_rate
+        executor = None if codecs.is_cheap(wire_format, rate) else self._threads
+        return EncoderPipe(utterance, codecs.encoder(wire_format, rate), emit, executor=executor)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody who is connected has an utterance alive."""
+        return all(host.session.idle or host.outlet is None for host in self.registry)
+
+    def session_counters(self) -> Counter[str]:
+        """What sessions have counted since the start, living and ended ones."""
+        totals = Counter(self.counters)
+        for host in self.registry:
+            totals.update(host.session.counters)
+        return totals
+
+    def close(self) -> None:
+        """Let the encoder threads go. Their running jobs end on their own."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

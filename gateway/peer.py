@@ -1,0 +1,143 @@
+"""The socket under one WebSocket connection: options, bounds, and when it blocks.
+
+What a peer does not read must not pile up here. The kernel keeps little (small send buffer,
+low unsent mark), the transport is bounded, and a blocked or freed transport is told to whoever
+feeds it, so that no audio is made for a client that does not read.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from playhead.engine import clock
+from playhead.gateway.admission import ConnectionCaps, address_key
+from playhead.gateway.settings import Settings
+from websockets.asyncio.server import Server, ServerConnection
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import Event, State
+from websockets.server import ServerProtocol
+
+CONTROL_RATE: Final = 20.0
+CONTROL_BURST: Final = 40.0
+POLICY_VIOLATION: Final = 1008
+
+
+class FlowListener(Protocol):
+    """Told when the transport takes no more, and when it does again."""
+
+    def blocked(self) -> None:
+        """Unsent bytes passed the write limit."""
+
+    def unblocked(self) -> None:
+        """They have been taken."""
+
+
+class Peer(ServerConnection):
+    """A server connection that knows its bounds. Attributes are for the event loop only."""
+
+    def __init__(
+        self,
+        protocol: ServerProtocol,
+        server: Server,
+        *,
+        settings: Settings,
+        caps: ConnectionCaps,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(protocol, server, **kwargs)
+        self.read_at = 0.0       # monotonic seconds of the latest bytes read
+        self.address = ""        # key of the client's address
+        self.flow: FlowListener | None = None
+        self.max_unsent = settings.max_unsent
+        self._settings = settings
+        self._caps = caps
+        self._control_tokens = CONTROL_BURST
+        self._control_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection and set its socket up."""
+        super().connection_made(transport)
+        name = transport.get_extra_info("peername")
+        self.address = address_key(str(name[0]) if name else "")
+        self._caps.enter(self.address)
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            set_socket_options(sock, self._settings)
+        if self._caps.flooded:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection out."""
+        self._caps.leave(self.address)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp what was read, then let the protocol have it."""
+        self.read_at = clock.monotonic()
+        super().data_received(data)
+        # The library answers pings by itself; unread pongs would pile up without bound.
+        if self.unsent > self.max_unsent:
+            self.transport.abort()
+
+    def process_event(self, event: Event) -> None:
+        """Pass an event on; a flood of control frames ends the connection (RFC 6455, 5.5)."""
+        if not isinstance(event, Request) and _is_control(event) and not self._control_allowed():
+            self.fail(POLICY_VIOLATION, "control_flood")
+            return
+        super().process_event(event)
+
+    def pause_writing(self) -> None:
+        """The transport took enough."""
+        super().pause_writing()
+        if self.flow is not None:
+            self.flow.blocked()
+
+    def resume_writing(self) -> None:
+        """The transport takes more."""
+        super().resume_writing()
+        if self.flow is not None:
+            self.flow.unblocked()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes in the transport that the kernel has not taken."""
+        return self.transport.get_write_buffer_size()
+
+    def fail(self, code: int, reason: str) -> None:
+        """Close without waiting; cut the transport when the peer does not take part in time."""
+        if self.protocol.state is State.OPEN:
+            self.protocol.fail(code, reason)
+            self.send_data()
+            self.loop.call_later(self.close_timeout or 0.0, self.transport.abort)
+
+    def _control_allowed(self) -> bool:
+        earned = (self.read_at - self._control_at) * CONTROL_RATE
+        self._control_tokens = min(CONTROL_BURST, self._control_tokens + earned) - 1
+        self._control_at = self.read_at
+        return self._control_tokens >= 0
+
+
+def _is_control(event: Event) -> bool:
+    # Pongs answer our own pings or nobody's; both kinds cost the same.
+    return isinstance(event, Frame) and event.opcode in (Opcode.PING, Opcode.PONG)
+
+
+def set_socket_options(sock: socket.socket, settings: Settings) -> None:
+    """Small kernel queues, no Nagle delay, and an end to peers that answer nothing.
+
+    Without these the kernel hides a minute of speech behind a client that does not read.
+    """
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer)
+    for name, value in (
+        ("TCP_NOTSENT_LOWAT", settings.notsent_lowat),
+        ("TCP_USER_TIMEOUT", int(1000 * settings.ping_timeout)),
+    ):
+        option = vars(socket).get(name)  # not on every platform
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+PeerFactory = Callable[..., Peer]

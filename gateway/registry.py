@@ -1,0 +1,79 @@
+"""Which sessions exist, which have lately ended, and the secrets that open them again.
+
+Event loop only. What it keeps is bounded: ended sessions are remembered for a time and in
+number.
+"""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final, Generic, Protocol, TypeVar
+
+from playhead.gateway.session import Tombstone
+
+MAX_TOMBSTONES: Final = 10_000
+
+
+class Identified(Protocol):
+    """Anything with the id of a session."""
+
+    @property
+    def id(self) -> str:
+        """The session's public id."""
+
+
+Host = TypeVar("Host", bound=Identified)
+
+
+def new_secret() -> str:
+    """128 random bits in URL-safe characters: a session id or a resume token."""
+    return secrets.token_urlsafe(16)
+
+
+class Registry(Generic[Host]):
+    """Sessions by id, and tombstones of those that ended."""
+
+    def __init__(self, *, remember: float, max_tombstones: int = MAX_TOMBSTONES) -> None:
+        self._live: dict[str, Host] = {}
+        self._stones: OrderedDict[str, tuple[float, Tombstone]] = OrderedDict()
+        self._remember = remember
+        self._max = max_tombstones
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[Host]:
+        """A snapshot: sessions may end while it is walked."""
+        return iter(list(self._live.values()))
+
+    def add(self, host: Host) -> None:
+        """A session has begun."""
+        self._live[host.id] = host
+
+    def get(self, session: str) -> Host | None:
+        """The live session of that id."""
+        return self._live.get(session)
+
+    def discard(self, session: str) -> None:
+        """Forget a session without a trace. Unknown ones are ignored."""
+        self._live.pop(session, None)
+
+    def bury(self, stone: Tombstone, now: float) -> None:
+        """A session has ended; remember what it still tells."""
+        self._live.pop(stone.session, None)
+        self._stones[stone.session] = (now + self._remember, stone)
+        self._expire(now)
+
+    def tombstone(self, session: str, now: float) -> Tombstone | None:
+        """What is remembered of an ended session."""
+        self._expire(now)
+        found = self._stones.get(session)
+        return found[1] if found else None
+
+    def _expire(self, now: float) -> None:
+        # Every stone is kept equally long, so the first is the one to go.
+        while self._stones:
+            until, _ = next(iter(self._stones.values()))
+            if until > now and len(self._stones) <= self._max:
+                return
+            self._stones.popitem(last=False)

@@ -1,0 +1,171 @@
+"""``playhead serve``: bind, load the voice, serve until told to stop."""
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from itertools import count
+from typing import Final
+
+import uvloop
+from playhead.codecs import registry as codecs
+from playhead.engine.lanes import cpu_limits
+from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.policy import PolicyConfig
+from playhead.engine.types import ModelInfo, Runner
+from playhead.gateway.limits import Limits
+from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer, bind
+from playhead.gateway.session import ServerFacts
+from playhead.gateway.settings import Settings, SettingsError
+
+log: Final = logging.getLogger("playhead.gateway")
+
+EXIT_FAULT: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_ENGINE_DEAD: Final = 70
+ENGINE_CHECK: Final = 1.0
+
+
+def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
+    """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
+    configure_logging(settings.log_level)
+    try:
+        listener = bind(settings.host, settings.port)
+    except OSError as error:
+        print(f"playhead serve: {_cannot_listen(settings, error)}", file=sys.stderr)
+        return EXIT_FAULT
+    with listener:
+        try:
+            runner = (open_runner or load_voice)()
+            facts = server_facts(settings, runner.info)
+        except SettingsError as error:
+            print(f"playhead serve: {error}", file=sys.stderr)
+            return EXIT_USAGE
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
+        return uvloop.run(_serve(settings, facts, runner, listener))
+
+
+def load_voice() -> Runner:
+    """The bundled voice, ready to speak."""
+    from playhead.engine.models.hibari.runner import HibariRunner
+
+    return HibariRunner()
+
+
+def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
+    """What sessions need to know. Raises :class:`SettingsError` for an unknown voice."""
+    voice = settings.voice or info.voices[0]
+    if voice not in info.voices:
+        known = ", ".join(info.voices)
+        raise SettingsError(f"--voice={voice!r} is not usable: expected one of {known}")
+    return ServerFacts(
+        model=info.name,
+        server="playhead " + metadata.version("playhead"),
+        voices=info.voices,
+        default_voice=voice,
+        model_rate=info.sample_rate,
+        formats=tuple(dict(found) for found in codecs.formats()),
+        open_format=codecs.open_format,
+        new_utterance=count(1).__next__,
+        limits=Limits(
+            message_bytes=settings.max_message,
+            grace=settings.grace,
+            hello_within=settings.hello_timeout,
+        ),
+    )
+
+
+def configure_logging(level: str) -> None:
+    """Plain lines on standard error. Texts that clients send are never logged."""
+    logging.basicConfig(
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    # One line per connection of the library's own says nothing that ours do not.
+    logging.getLogger("websockets").setLevel(logging.WARNING)
+    logging.raiseExceptions = False  # a full disk must not become a traceback per line
+
+
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+async def _serve(
+    settings: Settings, facts: ServerFacts, runner: Runner, listener: socket.socket
+) -> int:
+    def open_engine(deliver: Deliver) -> Engine:
+        config = EngineConfig(
+            cpu_limits(usable_cores()), PolicyConfig(urgency=settings.urgency)
+        )
+        engine = Engine(runner, config, deliver)
+        engine.start()
+        return engine
+
+    server = GatewayServer(settings, facts, open_engine)
+    stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    _watch_signals(server, stop, settings.drain_timeout)
+    await server.start(listener)
+    address = page_address(settings.host, server.port)
+    print(f"playhead with voice {facts.default_voice} is ready: {address}", flush=True)
+    dead = await _until_stopped(server, stop)
+    await server.drain(GOING_AWAY if dead else stop.result())
+    return EXIT_ENGINE_DEAD if dead else 0
+
+
+async def _until_stopped(server: GatewayServer, stop: "asyncio.Future[int]") -> bool:
+    """Wait for a signal; True when the engine died instead, which no waiting repairs."""
+    while not stop.done():
+        await asyncio.wait([stop], timeout=ENGINE_CHECK)
+        if server.hub.engine.dead is not None:
+            log.critical("the speech engine has stopped; shutting down")
+            server.hurry()
+            return True
+    return False
+
+
+def _watch_signals(server: GatewayServer, stop: "asyncio.Future[int]", patience: float) -> None:
+    def on_signal(code: int) -> None:
+        if stop.done():
+            server.hurry()
+            return
+        print(
+            f"playhead is stopping: speech may go on for {patience:g} s (once more: stop now)",
+            flush=True,
+        )
+        stop.set_result(code)
+
+    loop = asyncio.get_running_loop()
+    # SIGTERM comes from a supervisor that starts a successor; Ctrl-C from somebody who leaves.
+    loop.add_signal_handler(signal.SIGTERM, on_signal, SERVICE_RESTART)
+    loop.add_signal_handler(signal.SIGINT, on_signal, GOING_AWAY)
+
+
+def page_address(host: str, port: int) -> str:
+    """The URL at which a browser on this machine finds the page."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)
+    if ":" in shown and not shown.startswith("["):
+        shown = f"[{shown}]"
+    return f"http://{shown}:{port}/"
+
+
+def _cannot_listen(settings: Settings, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {settings.port} of {settings.host} is in use: stop the other server, or "
+            "choose another port with --port (0 takes any free one)"
+        )
+    if error.errno == errno.EACCES:
+        return f"port {settings.port} needs privileges: choose one above 1023 with --port"
+    return f"cannot listen on --host {settings.host} --port {settings.port}: {error.strerror}"

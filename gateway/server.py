@@ -1,0 +1,252 @@
+"""The listener: who may open a session, plain HTTP beside it, and the way down."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, Literal, cast
+
+from playhead.engine import clock
+from playhead.engine.types import EngineEvent
+from playhead.gateway.admission import ConnectionCaps, origin_allowed
+from playhead.gateway.collectors import EngineCollector, SessionCollector
+from playhead.gateway.connection import Connection
+from playhead.gateway.door import EngineDoor
+from playhead.gateway.http import HttpSite, Page, Readiness, load_pages, response
+from playhead.gateway.hub import Hub
+from playhead.gateway.looplag import LoopLag
+from playhead.gateway.metrics import Metrics
+from playhead.gateway.peer import Peer
+from playhead.gateway.protocol import SUBPROTOCOLS, Wire
+from playhead.gateway.session import ServerFacts
+from playhead.gateway.settings import Settings
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+log: Final = logging.getLogger("playhead.gateway.server")
+
+SESSION_PATH: Final = "/v1/session"
+GOING_AWAY: Final = 1001
+SERVICE_RESTART: Final = 1012
+RETRY_AFTER: Final = "5"
+DRAIN_POLL: Final = 0.02
+RECEIVE_BUFFER: Final = 64 * 1024
+"""Client messages are small; what one client can throw at the loop in one read is not."""
+BACKLOG: Final = 512
+
+Deliver = Callable[[list[EngineEvent]], None]
+
+
+class GatewayServer:
+    """One listening socket, its sessions and the engine behind them. Event loop only.
+
+    ``open_engine`` is called once with the function that takes the engine's events.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        facts: ServerFacts,
+        open_engine: Callable[[Deliver], EngineDoor],
+        *,
+        pages: Mapping[str, Page] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.hub = Hub(
+            facts, self.metrics, open_engine, encoder_threads=settings.encoder_threads
+        )
+        self.metrics.registry.register(EngineCollector(self.hub.engine.stats))
+        self.metrics.registry.register(SessionCollector(self.hub.session_counters))
+        self.draining = False
+        self._hurry = asyncio.Event()
+        self._handlers: set[asyncio.Task[None]] = set()
+        self._caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
+        self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
+        self._site = HttpSite(
+            load_pages() if pages is None else pages, self.readiness, self.metrics.text
+        )
+        self._server: Server | None = None
+
+    # -- up ---------------------------------------------------------------------------------
+
+    async def start(self, listener: socket.socket) -> None:
+        """Serve on a bound socket (see :func:`bind`)."""
+        settings = self.settings
+        self._server = await serve(
+            self._handle,
+            sock=listener,
+            create_connection=cast("type[ServerConnection]", self._peer),
+            process_request=self._process_request,
+            subprotocols=[Subprotocol(name) for name in SUBPROTOCOLS],
+            compression=None,
+            server_header="playhead",
+            open_timeout=settings.open_timeout,
+            close_timeout=settings.close_timeout,
+            ping_interval=None,  # the connection keeps itself alive, with finer stamps
+            max_size=settings.max_message,
+            write_limit=settings.write_limit,
+            backlog=BACKLOG,
+        )
+        self._lag.start()
+
+    @property
+    def port(self) -> int:
+        """The TCP port listened on."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def readiness(self) -> Readiness:
+        """What ``/readyz`` tells."""
+        stats = self.hub.engine.stats()
+        reason = "ready"
+        if self.draining:
+            reason = "draining"
+        elif self.hub.engine.dead is not None:
+            reason = "engine_dead"
+        load = {
+            "sessions": len(self.hub.registry),
+            "connections": len(self._handlers),
+            "utterances": stats.live,
+            "max_utterances": stats.max_live,
+            "utilisation": round(stats.utilisation, 4),
+            "waiting": {lane.value: lane_stats.waiting for lane, lane_stats in stats.lanes.items()},
+        }
+        return Readiness(reason == "ready", reason, load)
+
+    # -- down -------------------------------------------------------------------------------
+
+    async def drain(self, code: int = SERVICE_RESTART) -> None:
+        """Refuse new work, let speech end (up to ``drain_timeout``), close, stop the engine."""
+        now = clock.monotonic()
+        deadline = now + self.settings.drain_timeout
+        self.draining = True
+        for host in self.hub.registry:
+            host.drain(deadline, now)
+        while not (self.hub.idle or self._hurry.is_set()) and clock.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), DRAIN_POLL)
+        await self._close(code)
+
+    def hurry(self) -> None:
+        """Cut a running :meth:`drain` short."""
+        self._hurry.set()
+
+    async def _close(self, code: int) -> None:
+        now = clock.monotonic()
+        for host in self.hub.registry:
+            host.stop(code, "server is shutting down", now)
+        if self._handlers:
+            await asyncio.wait(self._handlers, timeout=self.settings.close_timeout)
+        if self._server is not None:
+            self._server.close(code=code)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(
+                    self._server.wait_closed(), self.settings.close_timeout + 1.0
+                )
+        self._lag.stop()
+        self.hub.close()
+        self.hub.engine.stop()
+
+    # -- connections ------------------------------------------------------------------------
+
+    def _peer(self, *args: Any, **kwargs: Any) -> Peer:
+        return Peer(*args, settings=self.settings, caps=self._caps, **kwargs)
+
+    def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
+        if request.path.partition("?")[0] != SESSION_PATH:
+            return self._site.respond(request)
+        assert isinstance(peer, Peer)
+        return self._refuse_page(request) or self._refuse_load(peer)
+
+    def _refuse_page(self, request: Request) -> Response | None:
+        """What is wrong with the request itself."""
+        origins = request.headers.get_all("Origin")
+        hosts = request.headers.get_all("Host")
+        settings = self.settings
+        if len(origins) > 1 or not origin_allowed(
+            origins[0] if origins else None,
+            hosts[0] if len(hosts) == 1 else "",
+            settings.origins,
+            allow_remote=settings.allow_remote,
+        ):
+            return self._refusal(
+                HTTPStatus.FORBIDDEN,
+                "origin",
+                "pages of this origin may not connect",
+                "a page of this server or of this machine, or one named with --origins",
+            )
+        offered = {
+            name.strip()
+            for value in request.headers.get_all("Sec-WebSocket-Protocol")
+            for name in value.split(",")
+        }
+        if request.headers.get("Upgrade") and offered.isdisjoint(SUBPROTOCOLS):
+            return self._refusal(
+                HTTPStatus.BAD_REQUEST,
+                "subprotocol",
+                "no known WebSocket subprotocol was offered",
+                "Sec-WebSocket-Protocol: " + " or ".join(SUBPROTOCOLS),
+            )
+        return None
+
+    def _refuse_load(self, peer: Peer) -> Response | None:
+        """Whether the server can take one more connection."""
+        if self.draining:
+            return self._busy("draining", "the server is going down")
+        if self.hub.engine.dead is not None:
+            return self._busy("not_ready", "the speech engine has stopped")
+        reason = self._caps.refusal(peer.address)
+        if reason == "connections":
+            return self._busy(reason, "too many connections")
+        if reason is not None:
+            return self._refusal(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                reason,
+                "too many connections from this address",
+                f"at most {self.settings.max_connections_per_address} at a time",
+                retry=True,
+            )
+        return None
+
+    def _busy(self, reason: str, message: str) -> Response:
+        return self._refusal(
+            HTTPStatus.SERVICE_UNAVAILABLE, reason, message, "try again later", retry=True
+        )
+
+    def _refusal(
+        self, status: HTTPStatus, code: str, message: str, expected: str, *, retry: bool = False
+    ) -> Response:
+        self.metrics.refused(code)
+        body = json.dumps({"code": code, "message": message, "expected": expected}) + "\n"
+        headers = {"Retry-After": RETRY_AFTER} if retry else {}
+        return response(status, body, content_type="application/json", headers=headers)
+
+    async def _handle(self, peer: ServerConnection) -> None:
+        assert isinstance(peer, Peer)
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._handlers.add(task)
+        self.metrics.connections.set(len(self._handlers))
+        encoding = str(peer.subprotocol).rpartition(".")[2]
+        wire = Wire(cast(Literal["msgpack", "json"], encoding))
+        try:
+            await Connection(peer, self.hub, wire, self.settings).run()
+        finally:
+            self._handlers.discard(task)
+            self.metrics.connections.set(len(self._handlers))
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening TCP socket.
+
+    Raises ``OSError`` when the address is not this machine's or the port is taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    listener.setblocking(False)
+    return listener

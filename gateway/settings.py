@@ -1,0 +1,223 @@
+"""Everything an operator can turn, in one frozen value.
+
+Each field may be set by a flag of ``playhead serve`` or by the environment variable
+``PLAYHEAD_<FIELD>``; a flag wins over the environment, the environment over the default.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from ipaddress import ip_address
+from typing import Any, Final
+
+from playhead.engine.types import Urgency
+
+KIB: Final = 1024
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+class SettingsError(ValueError):
+    """A flag or environment variable that cannot be used; the message names it."""
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return value
+
+    return parse
+
+
+def _seconds(low: float, high: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise ValueError(f"seconds from {low:g} to {high:g}")
+        return value
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    if text.strip().lower() not in known:
+        raise ValueError("one of 1, 0, true, false, yes, no")
+    return known[text.strip().lower()]
+
+
+def _choice(options: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in options:
+            raise ValueError("one of " + ", ".join(options))
+        return text.lower()
+
+    return parse
+
+
+def _urgency(text: str) -> Urgency:
+    return Urgency(_choice(tuple(Urgency))(text))
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(part.strip().rstrip("/").lower() for part in text.split(",") if part.strip())
+    for origin in origins:
+        scheme, _, host = origin.partition("://")
+        if scheme not in ("http", "https") or not host or "/" in host:
+            raise ValueError("origins such as https://app.example, separated by commas")
+    return origins
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a value that is not empty")
+    return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How one field is set. ``flag`` False: through the environment alone."""
+
+    name: str
+    parse: Callable[[str], Any]
+    help: str
+    flag: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the gateway was started with. Durations are seconds, sizes bytes.
+
+    Raises :class:`SettingsError` where values contradict each other.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    allow_remote: bool = False
+    origins: tuple[str, ...] = ()
+    urgency: Urgency = Urgency.REPORTED
+    voice: str | None = None
+    log_level: str = "info"
+    max_connections: int = 5000
+    max_connections_per_address: int = 50
+    drain_timeout: float = 30.0
+    grace: float = 30.0
+    hello_timeout: float = 5.0
+    open_timeout: float = 5.0
+    close_timeout: float = 5.0
+    ping_interval: float = 10.0
+    ping_timeout: float = 10.0
+    slow_hold: float = 1.0
+    slow_close: float = 30.0
+    max_message: int = 64 * KIB
+    max_unsent: int = 256 * KIB
+    send_buffer: int = 32 * KIB
+    notsent_lowat: int = 16 * KIB
+    write_limit: int = 16 * KIB
+    encoder_threads: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.allow_remote and not is_loopback(self.host):
+            raise SettingsError(
+                f"--host {self.host} would serve other machines, and there are no API keys yet: "
+                "anybody who reaches the port could use it. Keep --host 127.0.0.1, or add "
+                "--allow-remote when the network is trusted"
+            )
+        if self.slow_close <= self.slow_hold:
+            raise SettingsError("slow_close must be longer than slow_hold")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` names this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+OPTIONS: Final = (
+    Option("host", _text, "address to listen on"),
+    Option("port", _whole(0, 65535), "TCP port; 0 takes any free one"),
+    Option(
+        "allow_remote", _boolean, "listen beyond this machine although there are no API keys"
+    ),
+    Option(
+        "origins", _origins, "pages of other sites that may connect, e.g. https://app.example"
+    ),
+    Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
+    Option("voice", _text, "default voice"),
+    Option("log_level", _choice(LOG_LEVELS), "debug, info, warning or error"),
+    Option("max_connections", _whole(1, 1_000_000), "open connections in all"),
+    Option(
+        "max_connections_per_address", _whole(1, 1_000_000), "open connections of one address"
+    ),
+    Option("drain_timeout", _seconds(0, 3600), "seconds that speech may go on after SIGTERM"),
+    Option("grace", _seconds(0, 3600), "seconds that a session outlives its dropped socket"),
+    Option("hello_timeout", _seconds(0.05, 60), "seconds to wait for hello", flag=False),
+    Option("open_timeout", _seconds(0.05, 60), "seconds for the opening handshake", flag=False),
+    Option("close_timeout", _seconds(0.05, 60), "seconds for the closing handshake", flag=False),
+    Option("ping_interval", _seconds(0.05, 600), "seconds between keepalive pings", flag=False),
+    Option("ping_timeout", _seconds(0.05, 600), "seconds to wait for a pong", flag=False),
+    Option("slow_hold", _seconds(0.01, 600), "blocked seconds until speech is held", flag=False),
+    Option("slow_close", _seconds(0.02, 3600), "blocked seconds until the close", flag=False),
+    Option("max_message", _whole(KIB, 2**30), "bytes of one client message", flag=False),
+    Option("max_unsent", _whole(KIB, 2**30), "unsent bytes of one connection", flag=False),
+    Option("send_buffer", _whole(KIB, 2**30), "SO_SNDBUF", flag=False),
+    Option("notsent_lowat", _whole(KIB, 2**30), "TCP_NOTSENT_LOWAT", flag=False),
+    Option("write_limit", _whole(KIB, 2**30), "bytes at which the writer waits", flag=False),
+    Option("encoder_threads", _whole(1, 64), "threads that run wire encoders", flag=False),
+)
+DEFAULTS: Final = Settings()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add one flag per public option; texts stay texts until :func:`from_args`."""
+    for option in OPTIONS:
+        if not option.flag:
+            continue
+        flag = _flag(option)
+        shown = asdict(DEFAULTS)[option.name]
+        if isinstance(shown, bool):
+            parser.add_argument(
+                flag, action="store_const", const="1", default=None, help=option.help
+            )
+        else:
+            suffix = "" if shown in (None, ()) else f" (default {shown})"
+            parser.add_argument(flag, default=None, help=option.help + suffix)
+
+
+def from_args(args: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
+    """Settings from parsed flags and the environment.
+
+    Raises :class:`SettingsError` naming the flag or variable, its value, and what would be
+    right.
+    """
+    given: dict[str, str | None] = vars(args)
+    values: dict[str, Any] = {}
+    for option in OPTIONS:
+        variable = "PLAYHEAD_" + option.name.upper()
+        text = given.get(option.name)
+        source = _flag(option)
+        if text is None:
+            text, source = environ.get(variable), variable
+        if text is None:
+            continue
+        try:
+            values[option.name] = option.parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{source}={text!r} is not usable: expected {error}") from None
+    return Settings(**values)
+
+
+def _flag(option: Option) -> str:
+    return "--" + option.name.replace("_", "-")

@@ -1,0 +1,61 @@
+"""Sessions and tombstones are kept as long as they should be, and no longer."""
+
+from dataclasses import dataclass
+
+from playhead.gateway.registry import Registry, new_secret
+from playhead.gateway.session import Tombstone
+
+
+@dataclass
+class Host:
+    id: str
+
+
+def stone(session: str) -> Tombstone:
+    return Tombstone(session, b"digest", 1, 2, "he", "ard")
+
+
+def test_secrets_are_long_and_different() -> None:
+    made = {new_secret() for _ in range(1000)}
+    assert len(made) == 1000
+    assert all(len(secret) == 22 for secret in made)  # 128 bits in base 64
+
+
+def test_sessions_live_until_they_are_buried() -> None:
+    registry: Registry[Host] = Registry(remember=10.0)
+    host = Host("a")
+    registry.add(host)
+    assert registry.get("a") is host
+    assert list(registry) == [host]
+    registry.bury(stone("a"), now=5.0)
+    assert registry.get("a") is None
+    assert len(registry) == 0
+    assert registry.tombstone("a", now=14.9) == stone("a")
+    assert registry.tombstone("a", now=15.0) is None
+
+
+def test_a_session_may_be_forgotten_without_a_trace() -> None:
+    registry: Registry[Host] = Registry(remember=10.0)
+    registry.add(Host("a"))
+    registry.discard("a")
+    registry.discard("a")
+    assert registry.get("a") is None
+    assert registry.tombstone("a", now=0.0) is None
+
+
+def test_tombstones_are_bounded_in_number() -> None:
+    registry: Registry[Host] = Registry(remember=10.0, max_tombstones=2)
+    for name in "abc":
+        registry.bury(stone(name), now=0.0)
+    assert registry.tombstone("a", now=0.0) is None
+    assert registry.tombstone("b", now=0.0) == stone("b")
+    assert registry.tombstone("c", now=0.0) == stone("c")
+
+
+def test_walking_survives_the_end_of_a_session() -> None:
+    registry: Registry[Host] = Registry(remember=10.0)
+    for name in "abc":
+        registry.add(Host(name))
+    for host in registry:
+        registry.discard(host.id)
+    assert len(registry) == 0

@@ -1,0 +1,111 @@
+"""Flags and environment become settings, or a message that says what to do."""
+
+import argparse
+from dataclasses import fields
+
+import pytest
+
+from playhead.engine.types import Urgency
+from playhead.gateway.settings import (
+    OPTIONS,
+    Settings,
+    SettingsError,
+    add_arguments,
+    from_args,
+    is_loopback,
+)
+
+
+def parse(*arguments: str, **environ: str) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return from_args(parser.parse_args(arguments), environ)
+
+
+def test_every_field_has_an_option() -> None:
+    assert [item.name for item in fields(Settings)] == [option.name for option in OPTIONS]
+
+
+def test_defaults() -> None:
+    assert parse() == Settings()
+
+
+def test_flag_wins_over_environment_over_default() -> None:
+    assert parse(PLAYHEAD_PORT="1234").port == 1234
+    assert parse("--port", "99", PLAYHEAD_PORT="1234").port == 99
+
+
+def test_values_of_all_kinds() -> None:
+    settings = parse(
+        *("--urgency", "ESTIMATED", "--voice", " alto ", "--log-level", "Debug"),
+        *("--origins", "https://App.example/, http://b.example:81", "--drain-timeout", "2.5"),
+        "--allow-remote",
+        PLAYHEAD_SLOW_HOLD="0.5",
+    )
+    assert settings.urgency is Urgency.ESTIMATED
+    assert settings.voice == "alto"
+    assert settings.log_level == "debug"
+    assert settings.origins == ("https://app.example", "http://b.example:81")
+    assert settings.drain_timeout == 2.5
+    assert settings.allow_remote is True
+    assert settings.slow_hold == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--port", "http"], "--port='http' is not usable: expected a whole number from 0"),
+        (["--port", "65536"], "from 0 to 65535"),
+        (["--urgency", "guess"], "reported, estimated, none"),
+        (["--drain-timeout", "nan"], "seconds from 0 to 3600"),
+        (["--drain-timeout", "soon"], "seconds from 0 to 3600"),
+        (["--origins", "app.example"], "origins such as https://app.example"),
+        (["--origins", "https://a.example/page"], "origins such as"),
+        (["--log-level", "loud"], "debug, info, warning, error"),
+        (["--voice", "  "], "not empty"),
+        (["--max-connections", "0"], "from 1"),
+    ],
+)
+def test_bad_flags_say_what_is_right(arguments: list[str], says: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(*arguments)
+    assert says in str(caught.value)
+
+
+def test_bad_environment_names_the_variable() -> None:
+    with pytest.raises(SettingsError, match="PLAYHEAD_ALLOW_REMOTE='maybe'"):
+        parse(PLAYHEAD_ALLOW_REMOTE="maybe")
+
+
+def test_environment_booleans() -> None:
+    assert parse(PLAYHEAD_ALLOW_REMOTE="yes").allow_remote is True
+    assert parse(PLAYHEAD_ALLOW_REMOTE="0").allow_remote is False
+
+
+def test_other_machines_are_served_only_on_demand() -> None:
+    with pytest.raises(SettingsError, match="--allow-remote"):
+        parse("--host", "0.0.0.0")
+    assert parse("--host", "0.0.0.0", "--allow-remote").host == "0.0.0.0"
+
+
+def test_contradicting_timeouts() -> None:
+    with pytest.raises(SettingsError, match="slow_close"):
+        Settings(slow_hold=2.0, slow_close=1.0)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("LOCALHOST", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("localhost.example", False),
+        ("10.0.0.1", False),
+    ],
+)
+def test_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
