@@ -24,11 +24,16 @@ class Limits:
     text_burst: float = 1_000.0     # a client that catches up after its own stall
     control_rate: float = 50.0      # other messages/s: five times the densest honest reporting
     control_burst: float = 100.0    # a resumed client repeats itself
+    open_rate: float = 5.0          # utterances/s: a start and cancel loop would burn prefill
+    open_burst: float = 20.0        # fills the queue once
+    frame_rate: float = 1_000.0     # messages of every kind/s: above this it is a flood
+    frame_burst: float = 2_000.0
     error_rate: float = 10.0        # error events/s: an abuser gets no amplifier
     error_burst: float = 20.0
     strike_interval: float = 1.0    # refusals within this time are one strike
     strikes: int = 3                # strikes in a row before close 1008: closed in two seconds
     strike_memory: float = 5.0      # good behaviour for this long forgives
+    speech_rate: float = 10.0       # code points/s of slow speech, for voices without word times
     quantum: float = 0.010          # rounding of a client's counters: above a render quantum
     report_fresh: float = 0.5       # two report intervals; older positions are "estimated"
     done_grace: float = 0.5         # after the estimated end, for start-up and network delay

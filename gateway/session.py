@@ -2,103 +2,299 @@
 
 Calling contract (the adapter, on its event loop):
 
-* the first message of a new connection decides: without ``hello.resume`` make a ``Session`` and
-  ``receive`` it; with it look the session up and ``resume`` it (or ``refuse_resume``);
-* pass every decoded message to ``receive`` and every ``ProtocolError`` to ``refuse``;
+* the first message of a connection decides: without ``hello.resume`` make a ``Session`` and
+  ``receive`` it; with it look the session up and, if ``can_resume``, tell the old connection what
+  ``takeover`` gives when there still is one, then ``resume``. No such session: ``refuse_resume``;
+* pass every decoded message to ``receive`` and every ``ProtocolError`` to ``refuse``, but nothing
+  more from a connection that was told to close or was taken over;
 * pipe each utterance's ``AudioChunk``s through its encoder, in order, and hand the result to
   ``audio``; at ``Finished(COMPLETE | LENGTH_BUDGET)`` flush the encoder, call ``audio`` with
   ``final=True``, then ``engine_event``. Other engine events go to ``engine_event`` directly;
 * after each call perform the effects in order and re-arm one timer at ``get_timer()``;
-* when the socket is gone call ``detach``; when ``ended`` keep ``tombstone()`` for
-  ``limits.tombstone`` seconds.
+* when the socket is gone call ``detach``; once ``ended``, keep ``tombstone()``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
 
 from playhead.codecs.base import Encoded
-from playhead.codecs.registry import Format
 from playhead.engine.types import AudioChunk, Finished, TextWarning
-from playhead.gateway.effects import Effect
-from playhead.gateway.limits import Limits
-from playhead.gateway.messages import ClientMessage, ResumeFrom
-from playhead.gateway.protocol import ProtocolError
+from playhead.gateway.effects import Close, Effect, Send
+from playhead.gateway.messages import (
+    ClientMessage,
+    Draining,
+    Hello,
+    PlaybackReport,
+    Ready,
+    ResumeFrom,
+)
+from playhead.gateway.protocol_parse import ProtocolError
+from playhead.gateway.session_budget import Budget, Verdict
+from playhead.gateway.session_channel import Channel
+from playhead.gateway.session_dialogue import DRAINING, Dialogue
+from playhead.gateway.session_resume import refusal, refuse_resume
+from playhead.gateway.session_states import State
+from playhead.gateway.session_types import (
+    ServerFacts,
+    Tombstone,
+    digest,
+    error_event,
+    token_fits,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class ServerFacts:
-    """What every session of a process shares. ``formats`` goes into ``ready`` as it is."""
-
-    model: str
-    server: str
-    voices: tuple[str, ...]
-    default_voice: str
-    model_rate: int
-    formats: tuple[dict[str, object], ...]
-    open_format: Callable[[str, int], Format]   # codecs.registry.open_format
-    new_utterance: Callable[[], int]            # process-wide unique numbers
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True, slots=True)
-class Tombstone:
-    """What an ended session still tells: proof of ownership and how far it was heard."""
-
-    session: str
-    token_digest: bytes
-    epoch: int
-    heard: int
-    heard_text: str
-    unheard_text: str
+__all__ = ["ServerFacts", "Session", "Tombstone", "refuse_resume"]
 
 
 class Session:
-    """``client`` is the key of fairness (API key or address) given to the engine."""
+    """``client`` is the key of fairness (API key or address) given to the engine.
 
-    id: str
-    ended: bool         # nothing more will come; take the tombstone
-    idle: bool          # no utterance is alive: may be closed by a drain
-    counters: dict[str, int]
+    ``counters`` counts what was ignored, clamped or refused, by name.
+    """
 
     def __init__(
         self, facts: ServerFacts, *, session: str, token: str, client: str, now: float
-    ) -> None: ...
+    ) -> None:
+        self.id = session
+        self.counters: Counter[str] = Counter()
+        self._facts = facts
+        self._limits = facts.limits
+        self._token_digest = digest(token)
+        self._token = token  # told to the client by the next ready
+        self._draining = False
+        self._received = 0  # frames after hello, over all connections
+        self._deadline = now + facts.limits.hello_within  # for hello, later for coming back
+        self._late_report: tuple[PlaybackReport, float] | None = None  # and when to take it
+        self._ended_at = now
+        self._channel = Channel(facts.limits)
+        self._budget = Budget(facts.limits)
+        self._dialogue = Dialogue(
+            facts,
+            self._channel,
+            self.counters,
+            client,
+            lambda now: [Send(self._ready(now, resumed=False))],
+        )
 
-    def receive(self, message: ClientMessage, now: float) -> list[Effect]: ...
+    @property
+    def ended(self) -> bool:
+        """Nothing more will come of this session."""
+        return self._dialogue.state is State.ENDED
 
-    def refuse(self, error: ProtocolError, now: float) -> list[Effect]: ...
+    @property
+    def idle(self) -> bool:
+        """Whether no utterance is alive, so that a drain may close the session."""
+        return not self._dialogue.greeted or self._dialogue.speech.idle
+
+    # ------------------------------------------------------------ from the client
+
+    def receive(self, message: ClientMessage, now: float) -> list[Effect]:
+        """A message that was read from the attached connection at ``now``."""
+        if not self._hears():
+            return []
+        self._received += not isinstance(message, Hello)
+        verdict = self._budget.admit(message, now)
+        if verdict is Verdict.COALESCE and isinstance(message, PlaybackReport):
+            self.counters["coalesced_reports"] += 1
+            self._late_report = (message, now + self._budget.control.wait())
+            return []
+        if verdict is not Verdict.PASS:
+            return self._over_budget(verdict, message, now)
+        if isinstance(message, PlaybackReport):
+            self._late_report = None  # counters are cumulative: the newer one says it all
+        return self._take_late_report(now) + self._try(message, now)
+
+    def refuse(self, error: ProtocolError, now: float) -> list[Effect]:
+        """A frame of the attached connection that was no message."""
+        if not self._hears():
+            return []
+        self._received += 1
+        verdict = self._budget.admit(None, now)
+        if verdict is not Verdict.PASS:
+            return self._over_budget(verdict, None, now)
+        return self._error(error, now)
+
+    def _hears(self) -> bool:
+        if self.ended or not self._channel.attached:
+            self.counters["late_messages"] += 1
+            return False
+        return True
+
+    def _try(self, message: ClientMessage, now: float) -> list[Effect]:
+        try:
+            effects = self._dialogue.act(message, now)
+        except ProtocolError as error:
+            return self._error(error, now)
+        if self.ended:
+            self._bury(now)
+        return effects
+
+    def _take_late_report(self, now: float) -> list[Effect]:
+        if self._late_report is None:
+            return []
+        report, _ = self._late_report
+        self._late_report = None
+        return self._try(report, now)
+
+    def _over_budget(
+        self, verdict: Verdict, message: ClientMessage | None, now: float
+    ) -> list[Effect]:
+        self.counters["rate_limited"] += 1
+        if verdict is Verdict.CLOSE:
+            return [*self._end(now), Close(1008, "rate limits were broken repeatedly")]
+        return self._error(self._budget.excess(message), now)
+
+    def _error(self, error: ProtocolError, now: float) -> list[Effect]:
+        self.counters[f"error.{error.code}"] += 1
+        if not self._budget.errors.take(now):
+            self.counters["errors_untold"] += 1
+            return []
+        return [Send(error_event(error))]
+
+    # ------------------------------------------------------------ from the engine
 
     def audio(
         self, utterance: int, encoded: Encoded, chunk: AudioChunk | None, final: bool, now: float
-    ) -> list[Effect]: ...
+    ) -> list[Effect]:
+        """What the wire encoder made of ``chunk`` (``None``: of its own rest, at ``final``)."""
+        if self.ended:
+            self.counters["late_audio"] += 1
+            return []
+        return self._dialogue.speech.audio(utterance, encoded, chunk, final=final, now=now)
 
-    def engine_event(self, event: TextWarning | Finished, now: float) -> list[Effect]: ...
+    def engine_event(self, event: TextWarning | Finished, now: float) -> list[Effect]:
+        if self.ended:
+            self.counters["late_events"] += 1
+            return []
+        return self._dialogue.settled(self._dialogue.speech.engine_event(event, now))
 
-    def detach(self, now: float) -> list[Effect]: ...
+    # ------------------------------------------------------------ connections
 
-    def can_resume(self, request: ResumeFrom) -> bool: ...
+    def detach(self, now: float) -> list[Effect]:
+        """The attached connection is gone. Idempotent."""
+        if self.ended or not self._channel.attached:
+            return []
+        self._leave(now)
+        if not self._dialogue.greeted or self._draining:
+            return self._end(now)
+        return self._dialogue.speech.update_hold(now)
+
+    def can_resume(self, request: ResumeFrom) -> bool:
+        return self._owned_by(request) and self._channel.outbox.covers(request.seq)
 
     def takeover(self, now: float) -> list[Effect]:
-        """For the old connection, when a valid resume comes while it is still attached."""
+        """For the old connection, when ``can_resume`` while it is still attached. ``resume``
+        must follow."""
+        self._leave(now)
+        return [Close(4000, "taken over by a newer connection")]
 
     def resume(self, request: ResumeFrom, token: str, now: float) -> list[Effect]:
-        """``token`` is the new one. Not resumable: the effects refuse and close 4001."""
+        """Attach the new connection and replay what it lacks; ``token`` is the next one to show.
 
-    def get_timer(self) -> float | None: ...
+        When it cannot be done the effects refuse it, and nothing else has changed.
+        """
+        if not self.can_resume(request):
+            return refusal(self._dialogue.outcome(now) if self._owned_by(request) else None)
+        self._token, self._token_digest = token, digest(token)
+        self._channel.attached = True
+        self._channel.outbox.acknowledge(request.seq)
+        effects: list[Effect] = [Send(self._ready(now, resumed=True))]
+        effects += map(Send, self._channel.outbox.after(request.seq))
+        return effects + self._dialogue.speech.update_hold(now)
 
-    def handle_timer(self, now: float) -> list[Effect]: ...
+    def _leave(self, now: float) -> None:
+        self._channel.attached = False
+        self._late_report = None
+        self._deadline = now + self._limits.grace
+
+    def _owned_by(self, request: ResumeFrom) -> bool:
+        alive = not self.ended and self._dialogue.greeted
+        named = request.session == self.id
+        return alive and named and token_fits(request.token, self._token_digest)
+
+    def _ready(self, now: float, *, resumed: bool) -> Ready:
+        facts, speech = self._facts, self._dialogue.speech
+        return Ready(
+            session=self.id,
+            token=self._token,
+            resumed=resumed,
+            codec=speech.format.codec,
+            sample_rate=speech.format.sample_rate,
+            pre_skip=speech.format.pre_skip,
+            packet_samples=speech.format.packet_samples,
+            voice=speech.voice,
+            voices=facts.voices,
+            formats=facts.formats,
+            limits=self._limits.public(),
+            grace=self._limits.grace * 1_000,
+            epoch=speech.epoch,
+            time=now * 1_000,
+            model=facts.model,
+            server=facts.server,
+            received=self._received,
+        )
+
+    # ------------------------------------------------------------ time
+
+    def get_timer(self) -> float | None:
+        """When to call ``handle_timer`` (monotonic seconds), as things are now."""
+        if self.ended:
+            return None
+        if not self._dialogue.greeted or not self._channel.attached:
+            return self._deadline
+        times = [self._dialogue.speech.get_timer()]
+        if self._late_report is not None:
+            times.append(self._late_report[1])
+        return min((time for time in times if time is not None), default=None)
+
+    def handle_timer(self, now: float) -> list[Effect]:
+        due = self.get_timer()
+        if due is None or now < due:
+            return []
+        if not self._dialogue.greeted:
+            return [*self._end(now), Close(1008, "no hello in time")]
+        if not self._channel.attached:
+            return self._end(now)
+        effects: list[Effect] = []
+        if self._late_report is not None and now >= self._late_report[1]:
+            self._budget.control.take(now)
+            effects = self._take_late_report(now)
+        return effects + self._dialogue.settled(self._dialogue.speech.handle_timer(now))
+
+    # ------------------------------------------------------------ going down
 
     def drain(self, deadline: float, now: float) -> list[Effect]:
-        """Take nothing new; ``deadline``: monotonic seconds at which ``stop`` will come."""
+        """Take nothing new; ``stop`` will come at ``deadline`` (monotonic seconds)."""
+        if self.ended or self._draining:
+            return []
+        self._draining = True
+        if not self._channel.attached:
+            return self._end(now)
+        told: list[Effect] = []
+        if self._dialogue.greeted:
+            left = max(0.0, deadline - now) * 1_000
+            told = self._channel.post(Draining(seq=self._channel.next_seq, deadline=left))
+        return told + self._dialogue.drain(now)
 
     def stop(self, code: int, reason: str, now: float) -> list[Effect]:
         """End at once: live utterances fail with ``draining``, then ``Close(code, reason)``."""
+        if self.ended:
+            return []
+        effects: list[Effect] = []
+        if self._dialogue.greeted:
+            effects = self._dialogue.speech.fail_all(DRAINING, now)
+        return [*effects, *self._end(now), Close(code, reason)]
 
-    def tombstone(self) -> Tombstone: ...
+    def tombstone(self) -> Tombstone:
+        """Needs ``ended``."""
+        assert self.ended, "a living session has no tombstone"
+        expires = self._ended_at + self._limits.tombstone
+        return Tombstone(self.id, self._token_digest, self._dialogue.outcome(expires), expires)
 
+    def _end(self, now: float) -> list[Effect]:
+        effects = self._dialogue.end(now)
+        self._bury(now)
+        return effects
 
-def refuse_resume(
-    request: ResumeFrom, stone: Tombstone | None, now: float
-) -> list[Effect]:
-    """For a session that is gone: ``resume_failed`` (with what was heard, if the token is
-    right) and close 4001. Unknown session and wrong token look the same."""
+    def _bury(self, now: float) -> None:
+        self._ended_at = now
+        self._late_report = None
+        self._channel.outbox.clear()

@@ -1,0 +1,147 @@
+"""Untrusted bytes to a map of bounded size and depth. Every fault is a ``ProtocolError``.
+
+msgpack: extension types, keys that are not strings and repeated keys are refused. JSON
+(RFC 8259): NaN, Infinity, numbers beyond float64 and repeated keys are refused.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import msgpack
+
+
+class ProtocolError(Exception):
+    """The peer's fault: a stable ``code``, what was wrong, and what would have been right.
+
+    ``retry_after``: seconds after which the same message may be taken.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        expected: str,
+        field: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.expected = expected
+        self.field = field
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Most bytes of a frame, deepest nesting, and most entries of one map or list."""
+
+    size: int
+    depth: int
+    items: int
+
+
+def shorten(text: str, most: int = 40) -> str:
+    """A peer's string as it may stand in an error: printable ASCII, quoted, short."""
+    return ascii(text if len(text) <= most else text[:most] + "...")
+
+
+def bad_message(
+    problem: str, expected: str = "one map with string keys and a type"
+) -> ProtocolError:
+    return ProtocolError("bad_message", problem, expected)
+
+
+def parse_msgpack(frame: bytes, bounds: Bounds) -> dict[str, Any]:
+    """Raises ``ProtocolError`` (``bad_message``) for anything but one bounded map."""
+    _check_size(len(frame), bounds)
+    try:
+        value = msgpack.unpackb(
+            frame,
+            raw=False,
+            strict_map_key=True,
+            object_pairs_hook=_unique,
+            ext_hook=_refuse_extension,
+            max_array_len=bounds.items,
+            max_map_len=bounds.items,
+            max_ext_len=0,
+        )
+    except msgpack.StackError:
+        raise _too_deep(bounds) from None
+    except ValueError as fault:
+        raise bad_message(f"not valid msgpack: {fault}") from None
+    return _bounded_map(value, bounds)
+
+
+def parse_json(frame: str, bounds: Bounds) -> dict[str, Any]:
+    """Raises ``ProtocolError`` (``bad_message``) for anything but one bounded object."""
+    _check_size(len(frame), bounds)
+    try:
+        value = json.loads(
+            frame,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except RecursionError:
+        raise _too_deep(bounds) from None
+    except ValueError as fault:
+        raise bad_message(f"not valid JSON: {fault}") from None
+    return _bounded_map(value, bounds)
+
+
+def _check_size(size: int, bounds: Bounds) -> None:
+    if size > bounds.size:
+        raise bad_message(f"the message has {size} bytes", f"at most {bounds.size}")
+
+
+def _too_deep(bounds: Bounds) -> ProtocolError:
+    return bad_message("the message is nested too deeply", f"at most {bounds.depth} levels")
+
+
+def _unique(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if not isinstance(key, str):
+            raise ValueError("a key is not a string")  # noqa: TRY004 - parsers' callers catch it
+        if key in result:
+            raise ValueError(f"key {shorten(key)} appears twice")
+        result[key] = value
+    return result
+
+
+def _refuse_extension(code: int, data: bytes) -> NoReturn:
+    raise ValueError(f"extension type {code}")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{shorten(digits)} is beyond float64")
+    return value
+
+
+def _bounded_map(value: Any, bounds: Bounds) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise bad_message("the message is not a map")
+    level: list[Any] = [value]
+    for _ in range(bounds.depth):
+        below: list[Any] = []
+        for container in level:
+            if len(container) > bounds.items:
+                raise bad_message(
+                    f"a map or list has {len(container)} entries", f"at most {bounds.items}"
+                )
+            children = container.values() if isinstance(container, dict) else container
+            below += [child for child in children if isinstance(child, dict | list)]
+        if not below:
+            return value
+        level = below
+    raise _too_deep(bounds)
