@@ -85,6 +85,7 @@ class Scheduler:
         stream = self._streams.get(utterance)
         if stream and not stream.ended:
             stream.steppable = stream.steppable or steppable
+            stream.touch()
 
     def cancel(self, utterance: int, now: float) -> None:
         """End an utterance at once. Unknown ones (already ended) are ignored."""
@@ -104,18 +105,21 @@ class Scheduler:
         if stream is None:
             self.tally.reports_foreign += 1
             return
-        error = abs(stream.playhead.depth(now) * self.model.sample_rate - report.buffered)
-        overdue = stream.playhead.overdue(now)
-        if stream.playhead.on_report(report, now):
+        stream.touch()
+        head = stream.playhead
+        believed, starved = head.depth(now), head.starved
+        if head.on_report(report, now):
             self.tally.reports += 1
-            self.tally.belief_error += error / self.model.sample_rate
-            stream.learner.observe(report, overdue, now)
+            self.tally.belief_error += abs(believed - report.buffered / self.model.sample_rate)
+            late = max(head.overdue(now), head.starved - starved)
+            stream.learner.observe(report, late, now)
 
     def hold(self, utterance: int, state: ListenerState | None, now: float) -> None:
         """Freeze an utterance's listener, or let it go on with ``None``."""
         stream = self._streams.get(utterance)
         if stream:
             stream.playhead.hold(state, now)
+            stream.touch()
 
     def delay(self, client: str, one_way: float) -> None:
         """The measured one-way delay to a client, seconds."""
@@ -152,6 +156,7 @@ class Scheduler:
         for result in results:
             stream = self._streams[result.utterance]
             stream.stepping = False
+            stream.touch()
             if stream.dead:
                 self._release(stream)
             else:
@@ -267,6 +272,7 @@ class Scheduler:
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
         stream = self._streams[chunk.utterance]
         stream.decoding, stream.decoding_seconds = False, 0.0
+        stream.touch()
         if stream.dead:
             self._release(stream)
         elif isinstance(pcm, BaseException):

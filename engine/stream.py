@@ -8,6 +8,9 @@ from playhead.engine.lead import LeadLearner
 from playhead.engine.playhead import Playhead
 from playhead.engine.types import Finish, Lane, Request, Word
 
+UNPARK_SLOP = 1e-4
+"""Seconds added to the end of a park, so that rounding cannot find it a moment too early."""
+
 
 @dataclass(slots=True)
 class Stream:
@@ -31,11 +34,16 @@ class Stream:
     dead: bool = False  # ended for its listener; waits for its work in the lanes
     queued_at: float | None = None  # since when a chunk has been waiting for a lane
     queued_lane: Lane | None = None  # the lane it was first meant for
+    idle_until: float = -math.inf  # nothing can start before, unless something happens to it
 
     @property
     def running(self) -> bool:
         """True while a lane holds work of this stream."""
         return self.stepping or self.decoding
+
+    def touch(self) -> None:
+        """Something happened to this stream: it must be looked at again."""
+        self.idle_until = -math.inf
 
     def available(self) -> tuple[int, bool]:
         """Frames a chunk may take now, and whether no more can join them."""
@@ -69,4 +77,4 @@ class Stream:
         """When ``over`` seconds too much will have been played; never for a held listener."""
         if self.playhead.frozen or self.playhead.waiting:
             return math.inf
-        return now + over
+        return now + over + UNPARK_SLOP

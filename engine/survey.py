@@ -89,7 +89,9 @@ class Survey:
         needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
         needed += self._meters[Lane.LM].service.quantile(0.95)
         for stream in streams:
-            if not stream.dead:
+            if now < stream.idle_until:
+                turn.wake_at = min(turn.wake_at, stream.idle_until)
+            elif not stream.dead:
                 self._look_at(stream, needed, now, turn)
         turn.sort()
         return turn
@@ -103,9 +105,13 @@ class Survey:
         return max(lead, stream.request.start_threshold + limits.least / 2)
 
     def _look_at(self, stream: Stream, needed: float, now: float, turn: Turn) -> None:
+        if stream.decoding and (stream.stepping or not stream.steppable):
+            stream.idle_until = math.inf
+            return
         over = stream.ahead(now) - self.lead(stream)
         if over >= 0.0:
-            turn.wake_at = min(turn.wake_at, stream.unpark_time(over, now))
+            stream.idle_until = stream.unpark_time(over, now)
+            turn.wake_at = min(turn.wake_at, stream.idle_until)
             return
         deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
