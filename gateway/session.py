@@ -62,7 +62,8 @@ class Session:
         self._draining = False
         self._received = 0  # frames after hello, over all connections
         self._deadline = now + facts.limits.hello_within  # for hello, later for coming back
-        self._late_report: tuple[PlaybackReport, float] | None = None  # and when to take it
+        # The latest report beyond the budget, when it was read, and when it may be taken.
+        self._late_report: tuple[PlaybackReport, float, float] | None = None
         self._ended_at = now
         self._channel = Channel(facts.limits)
         self._budget = Budget(facts.limits)
@@ -94,13 +95,13 @@ class Session:
         verdict = self._budget.admit(message, now)
         if verdict is Verdict.COALESCE and isinstance(message, PlaybackReport):
             self.counters["coalesced_reports"] += 1
-            self._late_report = (message, now + self._budget.control.wait())
+            self._late_report = (message, now, now + self._budget.control.wait())
             return []
         if verdict is not Verdict.PASS:
             return self._over_budget(verdict, message, now)
         if isinstance(message, PlaybackReport):
             self._late_report = None  # counters are cumulative: the newer one says it all
-        return self._take_late_report(now) + self._try(message, now)
+        return self._take_late_report() + self._try(message, now)
 
     def refuse(self, error: ProtocolError, now: float) -> list[Effect]:
         """A frame of the attached connection that was no message."""
@@ -127,12 +128,12 @@ class Session:
             self._bury(now)
         return effects
 
-    def _take_late_report(self, now: float) -> list[Effect]:
+    def _take_late_report(self) -> list[Effect]:
         if self._late_report is None:
             return []
-        report, _ = self._late_report
+        report, arrived, _ = self._late_report
         self._late_report = None
-        return self._try(report, now)
+        return self._try(report, arrived)
 
     def _over_budget(
         self, verdict: Verdict, message: ClientMessage | None, now: float
@@ -242,7 +243,7 @@ class Session:
             return self._deadline
         times = [self._dialogue.speech.get_timer()]
         if self._late_report is not None:
-            times.append(self._late_report[1])
+            times.append(self._late_report[2])
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now: float) -> list[Effect]:
@@ -254,9 +255,9 @@ class Session:
         if not self._channel.attached:
             return self._end(now)
         effects: list[Effect] = []
-        if self._late_report is not None and now >= self._late_report[1]:
+        if self._late_report is not None and now >= self._late_report[2]:
             self._budget.control.take(now)
-            effects = self._take_late_report(now)
+            effects = self._take_late_report()
         return effects + self._dialogue.settled(self._dialogue.speech.handle_timer(now))
 
     # ------------------------------------------------------------ going down

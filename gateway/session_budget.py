@@ -24,9 +24,9 @@ class TokenBucket:
         self._at: float | None = None
 
     def take(self, now: float) -> bool:
-        elapsed = 0.0 if self._at is None else max(0.0, now - self._at)
-        self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
-        self._at = now
+        before = now if self._at is None else self._at
+        self._at = max(before, now)  # a coalesced report carries an older time
+        self._tokens = min(self._burst, self._tokens + (self._at - before) * self._rate)
         if self._tokens < 1.0:
             return False
         self._tokens -= 1.0

@@ -39,7 +39,8 @@ class Playback:
     def on_report(self, report: PlaybackReport, now: float) -> None:
         """A checked report (session_report.check)."""
         self.report = report
-        self._reported_at = self._moved_at = now
+        self._reported_at = now
+        self._moved_at = max(self._moved_at, now)
 
     def hold(self, now: float) -> None:
         """Playback stands still from now on: paused, or the socket is gone. Idempotent."""
