@@ -113,6 +113,8 @@ class SessionHost:
         if blocked == self._blocked or self._closed:
             return
         self._blocked = blocked
+        if blocked:
+            self._hub.metrics.slow_readers.inc()
         for utterance in self._live:
             self._hold(utterance, now)
 

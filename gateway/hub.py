@@ -30,7 +30,7 @@ class Hub:
         self.facts = facts
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
-        self.registry: Registry[SessionHost] = Registry(remember=facts.limits.tombstone)
+        self.registry: Registry[SessionHost] = Registry()
         self.counters: Counter[str] = Counter()  # of sessions that have ended
         self._routes: dict[int, SessionHost] = {}
         self._threads = ThreadPoolExecutor(encoder_threads, thread_name_prefix="encoder")
@@ -56,6 +56,11 @@ class Hub:
     def route(self, utterance: int, host: SessionHost) -> None:
         """Events of ``utterance`` go to ``host`` until it has finished."""
         self._routes[utterance] = host
+
+    @property
+    def routes(self) -> int:
+        """Utterances that the engine has not finished."""
+        return len(self._routes)
 
     # -- sessions ---------------------------------------------------------------------------
 

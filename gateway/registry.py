@@ -33,10 +33,9 @@ def new_secret() -> str:
 class Registry(Generic[Host]):
     """Sessions by id, and tombstones of those that ended."""
 
-    def __init__(self, *, remember: float, max_tombstones: int = MAX_TOMBSTONES) -> None:
+    def __init__(self, *, max_tombstones: int = MAX_TOMBSTONES) -> None:
         self._live: dict[str, Host] = {}
-        self._stones: OrderedDict[str, tuple[float, Tombstone]] = OrderedDict()
-        self._remember = remember
+        self._stones: OrderedDict[str, Tombstone] = OrderedDict()
         self._max = max_tombstones
 
     def __len__(self) -> int:
@@ -61,19 +60,18 @@ class Registry(Generic[Host]):
     def bury(self, stone: Tombstone, now: float) -> None:
         """A session has ended; remember what it still tells."""
         self._live.pop(stone.session, None)
-        self._stones[stone.session] = (now + self._remember, stone)
+        self._stones[stone.session] = stone
         self._expire(now)
 
     def tombstone(self, session: str, now: float) -> Tombstone | None:
         """What is remembered of an ended session."""
         self._expire(now)
-        found = self._stones.get(session)
-        return found[1] if found else None
+        return self._stones.get(session)
 
     def _expire(self, now: float) -> None:
         # Every stone is kept equally long, so the first is the one to go.
         while self._stones:
-            until, _ = next(iter(self._stones.values()))
-            if until > now and len(self._stones) <= self._max:
+            oldest = next(iter(self._stones.values()))
+            if oldest.expires > now and len(self._stones) <= self._max:
                 return
             self._stones.popitem(last=False)

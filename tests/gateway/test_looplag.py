@@ -1,0 +1,54 @@
+"""Lag is what a timer is late by."""
+
+import asyncio
+import time
+
+from playhead.gateway.looplag import LoopLag
+
+
+class FakeLoop:
+    """Keeps timers until told to fire them."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, object]] = []
+        self.cancelled = 0
+
+    def call_later(self, delay: float, callback: object) -> "FakeLoop":
+        self.timers.append((delay, callback))
+        return self
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+def test_each_sample_is_the_lateness_of_one_timer() -> None:
+    loop, seen, clock = FakeLoop(), [], [100.0]
+    lag = LoopLag(loop, seen.append, interval=0.5, now=lambda: clock[0])  # type: ignore[arg-type]
+    lag.start()
+    for late in (0.25, 0.0, -0.001):  # the last one fires a little early, as uvloop's do
+        delay, fire = loop.timers.pop()
+        assert delay == 0.5
+        clock[0] += delay + late
+        fire()  # type: ignore[operator]
+    assert seen == [0.25, 0.0, 0.0]
+    lag.stop()
+    lag.stop()
+    assert loop.cancelled == 1
+
+
+def test_a_blocked_loop_is_seen() -> None:
+    seen: list[float] = []
+
+    async def main() -> None:
+        lag = LoopLag(asyncio.get_running_loop(), seen.append, interval=0.01)
+        lag.start()
+        await asyncio.sleep(0.015)
+        time.sleep(0.05)  # noqa: ASYNC251 - the fault under test
+        await asyncio.sleep(0.02)
+        lag.stop()
+        count = len(seen)
+        await asyncio.sleep(0.03)
+        assert len(seen) == count
+
+    asyncio.run(main())
+    assert 0.02 < max(seen) < 1.0
