@@ -31,6 +31,7 @@ from playhead.engine.types import (
     StepResult,
     Urgency,
 )
+from playhead.engine.watch import Watch
 
 
 class Scheduler:
@@ -50,7 +51,8 @@ class Scheduler:
         self._busy = dict.fromkeys(Lane, 0)
         self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
         self._out = Outbox()
-        self._survey = Survey(model, config, self._ledger, self.meters, self.tally)
+        self._watch = Watch()
+        self._survey = Survey(model, config, self._ledger, self.meters, self.tally, self._watch)
 
     # -- the gateway's side -----------------------------------------------------------------
 
@@ -76,7 +78,8 @@ class Scheduler:
             one_way=self._delays.get(request.client, 0.0),
             use_reports=request.reports and self.config.urgency is Urgency.REPORTED,
         )
-        self._streams[request.utterance] = Stream(request, head, learner, now)
+        stream = self._streams[request.utterance] = Stream(request, head, learner, now)
+        self._watch.touch(stream)
         self._ledger.join(request.client)
         return None
 
@@ -85,7 +88,7 @@ class Scheduler:
         stream = self._streams.get(utterance)
         if stream and not stream.ended:
             stream.steppable = stream.steppable or steppable
-            stream.touch()
+            self._watch.touch(stream)
 
     def cancel(self, utterance: int, now: float) -> None:
         """End an utterance at once. Unknown ones (already ended) are ignored."""
@@ -105,7 +108,7 @@ class Scheduler:
         if stream is None:
             self.tally.reports_foreign += 1
             return
-        stream.touch()
+        self._watch.touch(stream)
         head = stream.playhead
         believed, starved = head.depth(now), head.starved
         if head.on_report(report, now):
@@ -119,7 +122,7 @@ class Scheduler:
         stream = self._streams.get(utterance)
         if stream:
             stream.playhead.hold(state, now)
-            stream.touch()
+            self._watch.touch(stream)
 
     def delay(self, client: str, one_way: float) -> None:
         """The measured one-way delay to a client, seconds."""
@@ -138,7 +141,7 @@ class Scheduler:
 
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
-        turn = self._survey.look(self._streams.values(), now)
+        turn = self._survey.look(now)
         dispatches = [
             *self._dispatch_chunks(Lane.URGENT, turn.urgent, now),
             *self._dispatch_steps(turn),
@@ -156,7 +159,7 @@ class Scheduler:
         for result in results:
             stream = self._streams[result.utterance]
             stream.stepping = False
-            stream.touch()
+            self._watch.touch(stream)
             if stream.dead:
                 self._release(stream)
             else:
@@ -272,7 +275,7 @@ class Scheduler:
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
         stream = self._streams[chunk.utterance]
         stream.decoding, stream.decoding_seconds = False, 0.0
-        stream.touch()
+        self._watch.touch(stream)
         if stream.dead:
             self._release(stream)
         elif isinstance(pcm, BaseException):
@@ -308,6 +311,7 @@ class Scheduler:
         if stream.running:
             return
         del self._streams[stream.request.utterance]
+        self._watch.forget(stream)
         self._ledger.leave(stream.request.client)
         self._out.close(stream.request.utterance)
 

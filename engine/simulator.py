@@ -9,6 +9,7 @@ import heapq
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -88,7 +89,7 @@ class Simulator:
         """Play the scenario to its end and judge it."""
         for number, at in enumerate(self._arrivals()):
             rng = random.Random(f"{self.scenario.seed} {number}")
-            self._at(at, lambda now, rng=rng: self._call(rng, now))
+            self._at(at, partial(self._call, rng))
         while self._heap:
             now, _, event = heapq.heappop(self._heap)
             event(now)

@@ -34,22 +34,23 @@ class Stream:
     dead: bool = False  # ended for its listener; waits for its work in the lanes
     queued_at: float | None = None  # since when a chunk has been waiting for a lane
     queued_lane: Lane | None = None  # the lane it was first meant for
-    idle_until: float = -math.inf  # nothing can start before, unless something happens to it
+
+    @property
+    def may_step(self) -> bool:
+        """True when a backbone step would yield something and none is running."""
+        return self.steppable and not self.stepping
 
     @property
     def running(self) -> bool:
         """True while a lane holds work of this stream."""
         return self.stepping or self.decoding
 
-    def touch(self) -> None:
-        """Something happened to this stream: it must be looked at again."""
-        self.idle_until = -math.inf
-
     def available(self) -> tuple[int, bool]:
-        """Frames a chunk may take now, and whether no more can join them."""
+        """Frames a chunk may take now, and whether no more can join them for now: a segment ends
+        there, or the backbone has nothing to go on with."""
         if self.boundaries:
             return self.boundaries[0] - self.taken, True
-        return self.ready - self.taken, self.ended
+        return self.ready - self.taken, not (self.steppable or self.stepping)
 
     def take(self, frames: int, seconds: float) -> int:
         """Hand ``frames``, which last ``seconds``, to a codec lane; returns the first's number."""
@@ -68,10 +69,6 @@ class Stream:
         while self.words and self.words[0].start < before:
             out.append(self.words.popleft())
         return tuple(out)
-
-    def ahead(self, now: float) -> float:
-        """Seconds of audio that the listener has or will get from the chunk being decoded."""
-        return self.playhead.runway(now) + self.decoding_seconds
 
     def unpark_time(self, over: float, now: float) -> float:
         """When ``over`` seconds too much will have been played; never for a held listener."""

@@ -1,7 +1,6 @@
 """One look over all live utterances: what could start now, in which lane, in which order."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from playhead.engine import policy
@@ -11,6 +10,7 @@ from playhead.engine.meters import Meters
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.stream import Stream
 from playhead.engine.types import ChunkWork, Lane, ModelInfo, Urgency
+from playhead.engine.watch import Watch
 
 LOOKAHEAD = 1.0
 """Seconds of frames that the backbone may be ahead of the codec."""
@@ -75,24 +75,26 @@ class Survey:
         ledger: ServiceLedger,
         meters: Meters,
         tally: Tally,
+        watch: Watch,
     ) -> None:
         self._model = model
         self._config = config
         self._ledger = ledger
         self._meters = meters
         self._tally = tally
+        self._watch = watch
         self._frame_seconds = model.frame_samples / model.sample_rate
 
-    def look(self, streams: Iterable[Stream], now: float) -> Turn:
+    def look(self, now: float) -> Turn:
         """Every chunk and step that could start at ``now``."""
         turn = Turn()
         needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
         needed += self._meters[Lane.LM].service.quantile(0.95)
-        for stream in streams:
-            if now < stream.idle_until:
-                turn.wake_at = min(turn.wake_at, stream.idle_until)
-            elif not stream.dead:
-                self._look_at(stream, needed, now, turn)
+        for stream in self._watch.awake(now):
+            rest = self._look_at(stream, needed, now, turn)
+            if rest is not None:
+                self._watch.rest(stream, rest)
+        turn.wake_at = min(turn.wake_at, self._watch.next_alarm())
         turn.sort()
         return turn
 
@@ -104,33 +106,43 @@ class Survey:
         lead = stream.learner.limit if learns else limits.for_unknown
         return max(lead, stream.request.start_threshold + limits.least / 2)
 
-    def _look_at(self, stream: Stream, needed: float, now: float, turn: Turn) -> None:
-        if stream.decoding and (stream.stepping or not stream.steppable):
-            stream.idle_until = math.inf
-            return
-        over = stream.ahead(now) - self.lead(stream)
+    def _look_at(self, stream: Stream, needed: float, now: float, turn: Turn) -> float | None:
+        """Note what ``stream`` could start. Until when it can be left alone; None if it could
+        start something."""
+        if stream.dead or (stream.decoding and not stream.may_step):
+            return math.inf
+        runway = stream.playhead.runway(now)
+        over = runway + stream.decoding_seconds - self.lead(stream)
         if over >= 0.0:
-            stream.idle_until = stream.unpark_time(over, now)
-            turn.wake_at = min(turn.wake_at, stream.idle_until)
-            return
+            return stream.unpark_time(over, now)
         deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
         unheard = (stream.ready - stream.taken) * self._frame_seconds
-        if stream.steppable and not stream.stepping and unheard < LOOKAHEAD:
+        step = stream.may_step and unheard < LOOKAHEAD
+        if step:
             turn.steps.append((key, stream))
-        if not stream.decoding:
-            self._look_for_chunk(stream, deadline, key, needed, turn, now)
+        frames = 0 if stream.decoding else self._frames(stream, runway)
+        if frames:
+            self._offer(stream, frames, deadline, key, needed, turn, now)
+        return None if step or frames else math.inf
 
-    def _look_for_chunk(
-        self, stream: Stream, deadline: float, key: Key, needed: float, turn: Turn, now: float
+    def _frames(self, stream: Stream, runway: float) -> int:
+        available, ends = stream.available()
+        return policy.chunk_frames(
+            self._model.chunk_frames, available, ends, runway, self._frame_seconds
+        )
+
+    def _offer(
+        self,
+        stream: Stream,
+        frames: int,
+        deadline: float,
+        key: Key,
+        needed: float,
+        turn: Turn,
+        now: float,
     ) -> None:
         head = stream.playhead
-        available, ends = stream.available()
-        frames = policy.chunk_frames(
-            self._model.chunk_frames, available, ends, head.runway(now), self._frame_seconds
-        )
-        if frames == 0:
-            return
         slack = deadline - now
         margin = policy.margin(needed, head.one_way, 1.0 - head.confidence(now))
         first = stream.chunks == 0 or head.waiting

@@ -1,0 +1,57 @@
+"""Which streams must be looked at now, and when the others wake.
+
+A plan should cost what changed, not what exists: a stream whose listener is far enough ahead, or
+whose work is all in the lanes, is left alone until its time comes or something happens to it.
+"""
+
+import math
+from heapq import heappop, heappush
+
+from playhead.engine.stream import Stream
+
+
+class Watch:
+    """Awake and idle streams. The scheduler touches what changes; a look puts the rest to rest."""
+
+    def __init__(self) -> None:
+        self._awake: dict[int, Stream] = {}
+        self._idle: dict[int, tuple[float, Stream]] = {}
+        self._alarms: list[tuple[float, int]] = []
+
+    def touch(self, stream: Stream) -> None:
+        """Something happened to ``stream``: it must be looked at."""
+        utterance = stream.request.utterance
+        self._idle.pop(utterance, None)
+        self._awake[utterance] = stream
+
+    def rest(self, stream: Stream, until: float) -> None:
+        """Nothing can start for ``stream`` before ``until`` (``inf``: until it is touched)."""
+        utterance = stream.request.utterance
+        del self._awake[utterance]
+        self._idle[utterance] = (until, stream)
+        if until < math.inf:
+            heappush(self._alarms, (until, utterance))
+
+    def forget(self, stream: Stream) -> None:
+        """``stream`` is over."""
+        self._awake.pop(stream.request.utterance, None)
+        self._idle.pop(stream.request.utterance, None)
+
+    def awake(self, now: float) -> list[Stream]:
+        """The streams to look at, those whose time has come among them."""
+        while self._alarms and self._alarms[0][0] <= now:
+            until, utterance = heappop(self._alarms)
+            entry = self._idle.get(utterance)
+            if entry is not None and entry[0] == until:
+                self.touch(entry[1])
+        return list(self._awake.values())
+
+    def next_alarm(self) -> float:
+        """When the next idle stream wakes by itself; ``inf`` for never."""
+        while self._alarms:
+            until, utterance = self._alarms[0]
+            entry = self._idle.get(utterance)
+            if entry is not None and entry[0] == until:
+                return until
+            heappop(self._alarms)
+        return math.inf
