@@ -77,17 +77,21 @@ def response(
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether new sessions are welcome, and how busy the process is."""
+    """Whether new sessions are welcome, and how busy the process is.
+
+    ``alive`` False: only a restart helps.
+    """
 
     ready: bool
     reason: str
     load: Mapping[str, object]
+    alive: bool = True
 
 
 class HttpSite:
     """Answers requests that are not for a session.
 
-    ``readiness`` is asked at each ``/readyz``, ``metrics`` gives the text of each ``/metrics``.
+    ``readiness`` is asked at each ``/readyz`` and ``/healthz``, ``metrics`` gives the text of each ``/metrics``.
     """
 
     def __init__(
@@ -116,7 +120,7 @@ class HttpSite:
 
     def _get(self, path: str) -> Response:
         if path == "/healthz":
-            return response(HTTPStatus.OK, "ok\n")
+            return self._health()
         if path == "/readyz":
             return self._ready()
         if path == "/metrics":
@@ -127,6 +131,11 @@ class HttpSite:
         return response(
             HTTPStatus.OK, page.body, content_type=page.content_type, headers=PAGE_HEADERS
         )
+
+    def _health(self) -> Response:
+        if self._readiness().alive:
+            return response(HTTPStatus.OK, "ok\n")
+        return response(HTTPStatus.SERVICE_UNAVAILABLE, "the speech engine has stopped\n")
 
     def _ready(self) -> Response:
         state = self._readiness()

@@ -31,6 +31,10 @@ EXIT_ENGINE_DEAD: Final = 70
 ENGINE_CHECK: Final = 1.0
 
 
+class StartError(RuntimeError):
+    """The server cannot start; the message says why and what would help."""
+
+
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
     configure_logging(settings.log_level)
@@ -46,16 +50,23 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         except SettingsError as error:
             print(f"playhead serve: {error}", file=sys.stderr)
             return EXIT_USAGE
+        except StartError as error:
+            print(f"playhead serve: {error}", file=sys.stderr)
+            return EXIT_FAULT
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
         return uvloop.run(_serve(settings, facts, runner, listener))
 
 
 def load_voice() -> Runner:
-    """The bundled voice, ready to speak."""
+    """The bundled voice, ready to speak. Raises :class:`StartError`."""
     from playhead.engine.models.hibari.runner import HibariRunner
+    from playhead.engine.models.hibari.split import VoiceError
 
-    return HibariRunner()
+    try:
+        return HibariRunner()
+    except (VoiceError, OSError) as error:
+        raise StartError(f"the voice cannot be prepared: {error}") from error
 
 
 def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:

@@ -103,10 +103,14 @@ class GatewayServer:
     def readiness(self) -> Readiness:
         """What ``/readyz`` tells."""
         stats = self.hub.engine.stats()
-        reason = "ready"
+        alive = self.hub.engine.dead is None
+        full = (
+            len(self._handlers) >= self.settings.max_connections or stats.live >= stats.max_live
+        )
+        reason = "full" if full else "ready"
         if self.draining:
             reason = "draining"
-        elif self.hub.engine.dead is not None:
+        elif not alive:
             reason = "engine_dead"
         load = {
             "sessions": len(self.hub.registry),
@@ -116,7 +120,7 @@ class GatewayServer:
             "utilisation": round(stats.utilisation, 4),
             "waiting": {lane.value: lane_stats.waiting for lane, lane_stats in stats.lanes.items()},
         }
-        return Readiness(reason == "ready", reason, load)
+        return Readiness(reason == "ready", reason, load, alive)
 
     # -- down -------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-
 from playhead.engine.stats import EngineStats, LaneStats
 from playhead.engine.types import (
     AudioChunk,

@@ -8,9 +8,6 @@ from itertools import count
 from typing import Any, TypeVar
 
 from fake_engine import INFO, FakeEngine
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.typing import Subprotocol
-
 from playhead.codecs import registry as codecs
 from playhead.gateway.limits import Limits
 from playhead.gateway.messages import (
@@ -29,6 +26,8 @@ from playhead.gateway.protocol import Wire
 from playhead.gateway.server import GatewayServer, bind
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import Settings
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 Message = TypeVar("Message", bound=ServerMessage)
 TIMEOUT = 5.0

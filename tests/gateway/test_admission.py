@@ -1,7 +1,6 @@
 """Which pages may connect, and how many connections there may be."""
 
 import pytest
-
 from playhead.gateway.admission import ConnectionCaps, address_key, origin_allowed
 
 ALLOWED = ("https://app.example",)

@@ -11,9 +11,6 @@ import pytest
 import uvloop
 from fake_engine import CHUNK, RATE, wave
 from harness import Client, Gateway, eventually, gateway
-from websockets.asyncio.client import connect
-from websockets.typing import Subprotocol
-
 from playhead.codecs import registry as codecs
 from playhead.engine.types import ListenerState
 from playhead.gateway.messages import (
@@ -33,6 +30,8 @@ from playhead.gateway.messages import (
     Started,
     Text,
 )
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 WORDS = "alpha bravo charlie delta echo foxtrot golf hotel india juliet "
 

@@ -9,7 +9,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-
 from playhead.codecs.base import Encoded, Pcm
 from playhead.engine.types import AudioChunk, EngineEvent, Finish, Finished, Lane, TextWarning
 from playhead.gateway.encoding import EncodedAudio, EncoderFailed, EncoderPipe, PipeOutput

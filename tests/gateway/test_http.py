@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine
 from harness import Gateway, gateway
+from playhead.gateway.http import HttpSite, Page, Readiness, load_pages
 from websockets.datastructures import Headers
 from websockets.http11 import Request
-
-from playhead.gateway.http import HttpSite, Page, Readiness, load_pages
 
 PAGES = {"/": Page("text/html; charset=utf-8", b"<p>"), "/a.js": Page("text/javascript", b"1")}
 
@@ -131,6 +130,6 @@ def test_not_ready_when_the_engine_died() -> None:
         status, body = fetch(running.port, "/readyz")
         assert status == 503
         assert json.loads(body)["reason"] == "engine_dead"
-        assert fetch(running.port, "/healthz")[0] == 200
+        assert fetch(running.port, "/healthz") == (503, b"the speech engine has stopped\n")
 
     over_the_wire(check)

@@ -43,7 +43,7 @@ def test_a_blocked_loop_is_seen() -> None:
         lag = LoopLag(asyncio.get_running_loop(), seen.append, interval=0.01)
         lag.start()
         await asyncio.sleep(0.015)
-        time.sleep(0.05)  # noqa: ASYNC251 - the fault under test
+        time.sleep(0.05)
         await asyncio.sleep(0.02)
         lag.stop()
         count = len(seen)

@@ -4,7 +4,6 @@ import re
 
 import pytest
 from fake_engine import FakeEngine
-
 from playhead.engine.types import Lane, ListenerState, Report
 from playhead.gateway.collectors import EngineCollector, SessionCollector
 from playhead.gateway.messages import Audio, Cancelled, Done, ErrorEvent, Failed, Ready

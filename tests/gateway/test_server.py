@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
+from playhead.gateway.messages import Done, Draining, End, ErrorEvent, Failed, Text
+from playhead.gateway.server import bind
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
-
-from playhead.gateway.messages import Done, Draining, End, ErrorEvent, Failed, Text
-from playhead.gateway.server import bind
 
 BOTH = [Subprotocol("playhead.v1.json"), Subprotocol("playhead.v1.msgpack")]
 

@@ -4,7 +4,6 @@ import argparse
 from dataclasses import fields
 
 import pytest
-
 from playhead.engine.types import Urgency
 from playhead.gateway.settings import (
     OPTIONS,
