@@ -15,12 +15,12 @@ _FINAL_DOT = (
 )
 _STARTERS = (
     "The A An This That These Those There Here It It's Its He He's She She's We We're You You're "
-    "They They're I I'm I'll I've I'd My Your His Her Our Their In On At By For From With Without "
-    "To Of As If When While Where Who Who's What What's Why How Which Because Since Although Though "
-    "However But And Or So Then Now After Before Until Once Yes Yeah Okay OK Well Oh Also Still Yet "
-    "Please Let Let's Do Does Did Is Are Was Were Can Could Will Would Should Shall May Might Must "
-    "Have Has Had Not Don't Some All Many Most Each Every Both Another Other Meanwhile Finally "
-    "First Second Next Maybe Perhaps Thanks Thank Sorry That's There's"
+    "They They're I I'm I'll I've I'd My Your His Her Our Their In On At By For From With To "
+    "Of As If When While Where Who Who's What What's Why How Which Because Since Although Though "
+    "However But And Or So Then Now After Before Until Once Yes Yeah Okay OK Well Oh Also Still "
+    "Yet Please Let Let's Do Does Did Is Are Was Were Can Could Will Would Should Shall May Might "
+    "Must Have Has Had Not Don't Some All Many Most Each Every Both Another Other Meanwhile "
+    "Finally First Second Next Maybe Perhaps Thanks Thank Sorry That's There's"
 )
 
 NEVER_FINAL = frozenset(_NEVER_FINAL.split())

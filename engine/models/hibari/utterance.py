@@ -132,7 +132,7 @@ class Utterance:
             utterance=self.request.utterance,
             frames=frames,
             boundary=boundary,
-            hungry=not ended and not self._has_more(),
+            hungry=not self.text_ended and not self._has_more(),
             ended=ended,
             words=words,
             warnings=self._warnings(nothing_heard=ended and not self._made),
