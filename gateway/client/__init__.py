@@ -1,6 +1,6 @@
 """Python client of Playhead: ``async with connect(url) as voice: voice.speak("Hello.")``."""
 
-from playhead.client.connection import Voice, connect
+from playhead.client.connection import connect
 from playhead.client.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -12,6 +12,7 @@ from playhead.client.errors import (
 from playhead.client.player import Player
 from playhead.client.track import Counters, PlayerConfig
 from playhead.client.utterance import AudioMessage, Cancelled, Done, Utterance
+from playhead.client.voice import Voice
 
 __all__ = [
     "AudioMessage",

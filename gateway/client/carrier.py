@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from playhead.client.backlog import Backlog
 from playhead.client.errors import ConnectionFailed, ConnectionLost
-from playhead.client.link import Address, Link, dial
+from playhead.client.link import PROTOCOL_ERROR, Address, Link, dial
 from playhead.gateway.messages import (
     ClientMessage,
     ErrorEvent,
@@ -18,7 +18,6 @@ from playhead.gateway.messages import (
     ServerMessage,
 )
 
-PROTOCOL_ERROR = 1002
 #: Close codes after which the session is not there to come back to (docs/protocol.md).
 _FINAL_CODES = frozenset({1000, 1001, PROTOCOL_ERROR, 1008, 1009, 1012, 1013, 4000, 4001})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts to come back
@@ -45,9 +44,15 @@ class Carrier:
         self._waiting = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._over = False
 
     def post(self, message: ClientMessage) -> None:
-        """Send a message after those before it; it survives a dropped socket."""
+        """Send a message after those before it; it survives a dropped socket.
+
+        Does nothing once the session is over.
+        """
+        if self._over:
+            return
         self.backlog.put(message)
         self._idle.clear()
         self._waiting.set()
@@ -57,13 +62,20 @@ class Carrier:
 
         Raises :class:`ConnectionLost`, or a :class:`ServerError` such as ``ResumeFailed``.
         """
-        while True:
-            try:
-                await self._exchange(deliver)
-            except ConnectionLost as lost:
-                if lost.code in _FINAL_CODES:
-                    raise
-                await self._come_back(lost)
+        try:
+            while True:
+                await self._carry(deliver)
+        finally:
+            self._over = True
+            self._idle.set()
+
+    async def _carry(self, deliver: Deliver) -> None:
+        try:
+            await self._exchange(deliver)
+        except ConnectionLost as lost:
+            if lost.code in _FINAL_CODES:
+                raise
+            await self._come_back(lost)
 
     async def close(self) -> None:
         """Let queued messages out if the socket takes them, then close it."""
@@ -81,8 +93,8 @@ class Carrier:
                     deliver(message, self._clock())
         finally:
             writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await writer
+            # Not suppress(CancelledError): that would also swallow a cancel meant for this task.
+            await asyncio.gather(writer, return_exceptions=True)
 
     def _is_next(self, message: ServerMessage) -> bool:
         if isinstance(message, Ready | Pong | ErrorEvent):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import urlsplit, urlunsplit
 
 from playhead.client.errors import ConnectionFailed, ConnectionLost, server_error
 from playhead.gateway.messages import (
@@ -18,6 +19,8 @@ from websockets.asyncio.client import connect as websocket_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
 
+ENDPOINT = "/v1/session"
+PROTOCOL_ERROR = 1002  # close code (RFC 6455, section 7.4.1)
 _MAX_FRAME = 16 * 1024 * 1024  # seconds of float audio, base64, in one frame
 
 
@@ -28,6 +31,14 @@ class Address:
     url: str
     encoding: Encoding
     timeout: float
+
+
+def endpoint(url: str) -> str:
+    """The WebSocket's URL for a URL that may only name the server."""
+    parts = urlsplit(url)
+    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
+    path = parts.path if parts.path.strip("/") else ENDPOINT
+    return urlunsplit(parts._replace(scheme=scheme, path=path))
 
 
 class Link:
@@ -57,7 +68,9 @@ class Link:
                 raise _lost(closed) from None
             except ProtocolError as error:
                 await self.close()
-                raise ConnectionLost(f"the server broke the protocol: {error.message}") from None
+                raise ConnectionLost(
+                    f"the server broke the protocol: {error.message}", PROTOCOL_ERROR
+                ) from None
             if message is not None:
                 return message
 

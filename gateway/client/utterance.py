@@ -65,6 +65,12 @@ class Owner(Protocol):
         """The player's counters of an utterance."""
 
 
+def check_length(characters: int, limit: float) -> None:
+    """Raises ``ValueError`` for more text than a server takes in one utterance."""
+    if characters > limit:
+        raise ValueError(f"an utterance takes at most {limit:g} characters; open another")
+
+
 class Utterance:
     """A text on its way to being heard.
 
@@ -95,9 +101,7 @@ class Utterance:
 
         Raises ``ValueError`` after :meth:`end`, or beyond the server's limit for one utterance.
         """
-        limit = self._owner.text_limit
-        if len(self.text) + len(delta) > limit:
-            raise ValueError(f"an utterance takes at most {limit:g} characters; open another")
+        check_length(len(self.text) + len(delta), self._owner.text_limit)
         self.script.add(delta)
         self._owner.script_changed()
 

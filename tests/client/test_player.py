@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from playhead.client.player import Player
 from playhead.client.track import Counters, PlayerConfig
 from playhead.engine.types import ListenerState
