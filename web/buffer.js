@@ -22,7 +22,7 @@ export class PlayerBuffer {
   #fadeFrames;
   /** @type {Utterance[]} */
   #queue = [];
-  #cleared = 0;          // this epoch and all before it are dead
+  #newest = 0;           // older epochs that are not in the queue are dead
   #paused = false;
   #suspended = false;
   #frame = 0;
@@ -44,6 +44,12 @@ export class PlayerBuffer {
     this.#fadeFrames = Math.max(1, Math.round(FADE_SECONDS * outputRate));
   }
 
+  /** An utterance was opened; it plays when those before it are over. @param {number} epoch */
+  begin(epoch) {
+    const utterance = this.#find(epoch);
+    if (utterance !== undefined) this.#note(utterance);
+  }
+
   /** @param {number} epoch @param {Float32Array} pcm source samples, kept, not copied */
   push(epoch, pcm) {
     const utterance = this.#find(epoch);
@@ -54,6 +60,7 @@ export class PlayerBuffer {
       return;
     }
     utterance.resampler.push(pcm);
+    if (utterance.phase === "idle" && pcm.length > 0) utterance.phase = "prebuffer";
     this.#note(utterance);
   }
 
@@ -66,13 +73,14 @@ export class PlayerBuffer {
     this.#note(utterance);
   }
 
-  /** Discard this epoch and every older one; later audio of them is dead. @param {number} epoch */
-  clear(epoch) {
-    this.#cleared = Math.max(this.#cleared, epoch);
-    const head = this.#queue[0];
-    if (head !== undefined && head.epoch <= epoch) this.#startTail(0, null);
+  /**
+   * Discard epochs `first` to `last`; later sound of them is dead.
+   * @param {number} [first] @param {number} [last] default: all
+   */
+  clear(first = 0, last = Infinity) {
     for (const utterance of this.#queue) {
-      if (utterance.epoch > epoch || utterance.finished) continue;
+      if (utterance.epoch < first || utterance.epoch > last || utterance.finished) continue;
+      if (utterance.phase === "playing") this.#startTail(0, null);
       utterance.discard();
       this.#note(utterance);
     }
@@ -108,7 +116,7 @@ export class PlayerBuffer {
     this.#frame = frame + out.length;
   }
 
-  /** Counters of the utterance at the head. @returns {Snapshot} */
+  /** Counters of the utterance that plays or plays next. @returns {Snapshot} */
   snapshot() {
     return this.#snapshotOf(this.#queue[0]);
   }
@@ -126,9 +134,8 @@ export class PlayerBuffer {
   #find(epoch) {
     const known = this.#queue.find((utterance) => utterance.epoch === epoch);
     if (known !== undefined) return known;
-    const newest = this.#queue.at(-1);
-    if (epoch <= this.#cleared || (newest !== undefined && epoch < newest.epoch)) return undefined;
-    if (newest !== undefined && !newest.ended) this.end(newest.epoch);
+    if (epoch <= this.#newest) return undefined;
+    this.#newest = epoch;
     const created = new Utterance(epoch, this.#sourceRate, this.#outputRate);
     this.#queue.push(created);
     this.#skipFinished();
@@ -155,8 +162,8 @@ export class PlayerBuffer {
   /** @param {Utterance} head */
   #begin(head) {
     const stalled = head.phase === "stalled";
-    const enough = (stalled || head.buffered >= this.#threshold) && head.resampler.available() > 0;
-    if (!enough && !head.ended) return false;
+    const enough = stalled || head.ended || head.buffered >= this.#threshold;
+    if (!enough || head.resampler.available() === 0) return false;
     if (stalled) head.fadeIn = this.#fadeFrames;
     this.#enter(head, "playing");
     return true;
@@ -167,6 +174,10 @@ export class PlayerBuffer {
     this.#skipFinished();
     const head = this.#queue[0];
     if (head === undefined || head.finished) return -1;
+    if (head.ended && head.resampler.available() === 0) {
+      this.#enter(head, "drained");
+      return 0;
+    }
     if (head.phase !== "playing" && !this.#begin(head)) return -1;
     const room = out.length - at;
     const count = Math.min(room, head.resampler.available());

@@ -3,8 +3,10 @@
  *
  * Every numbered message is delivered exactly once and in order: what was seen is remembered as
  * the highest contiguous `seq`, and a new socket asks for the rest. A message counts as seen only
- * when its binary frame has arrived too. What is sent while no socket is ready waits.
+ * when its binary frame has arrived too. What the server did not get is sent again.
  */
+
+import { Backlog } from "./backlog.js";
 
 export const SUBPROTOCOL = "playhead.v1.json";
 
@@ -47,8 +49,7 @@ export class Connection {
   #ready = false;
   /** @type {Message | null} an audio message whose binary frame comes next */
   #header = null;
-  /** @type {Message[]} */
-  #outbox = [];
+  #backlog = new Backlog();
   #attempt = 0;
   #closing = false;
   /** @type {Message} */
@@ -93,14 +94,16 @@ export class Connection {
     this.#pingTimer = setInterval(() => this.#beat(), PING_MS);
   }
 
-  /** Send now, or when the session goes on; dropped when it is lost. @param {Message} message */
+  /** Send for sure: now, or as soon as a socket is ready, again if need be. @param {Message} message */
   send(message) {
-    if (!this.trySend(message)) this.#outbox.push(message);
+    this.#backlog.put(message);
+    this.#pump();
   }
 
-  /** Send now or not at all. @param {Message} message @returns {boolean} */
+  /** Send now or not at all, for what ages. @param {Message} message @returns {boolean} */
   trySend(message) {
-    if (!this.#ready || this.#socket?.readyState !== WebSocket.OPEN) return false;
+    if (!this.#open) return false;
+    this.#backlog.count();
     this.#socket.send(JSON.stringify(message));
     return true;
   }
@@ -116,6 +119,16 @@ export class Connection {
   /** Try again at once, for example when the network is back. */
   retryNow() {
     if (this.#socket === null && !this.#closing) this.open();
+  }
+
+  get #open() {
+    return this.#ready && this.#socket?.readyState === WebSocket.OPEN;
+  }
+
+  #pump() {
+    for (let next; this.#open && (next = this.#backlog.take()) !== undefined;) {
+      this.#socket.send(JSON.stringify(next));
+    }
   }
 
   #helloMessage() {
@@ -169,6 +182,7 @@ export class Connection {
       this.#seq = message.seq;
       this.#attempt = 0;
     }
+    if (message.type === "started") this.#backlog.confirm(message.id);
     this.#handlers.message(message, data);
   }
 
@@ -176,18 +190,16 @@ export class Connection {
   #opened(ready) {
     const expected = this.#session !== null;
     this.#session = { session: ready.session, token: ready.token };
-    if (!ready.resumed) {
-      if (expected) this.#lose();
-      this.#seq = 0;
-    }
+    if (ready.resumed) this.#backlog.resume(ready.received);
+    else if (expected) this.#lose();
     this.#ready = true;
     this.#handlers.ready(ready);
-    for (const message of this.#outbox.splice(0)) this.send(message);
+    this.#pump();
   }
 
   #lose() {
     this.#seq = 0;
-    this.#outbox = [];
+    this.#backlog.restart();
     this.#handlers.lost(this.#lastError);
   }
 

@@ -6,7 +6,7 @@ import { Resampler } from "./resampler.js";
  * @typedef {"idle"|"prebuffer"|"playing"|"stalled"|"paused"|"suspended"|"drained"} PlayerState
  *
  * @typedef {object} Snapshot
- * @property {number} epoch      0: nothing has arrived yet
+ * @property {number} epoch      0: no utterance yet
  * @property {PlayerState} state
  * @property {number} received   source samples, cumulative within the epoch, like the next three
  * @property {number} consumed
@@ -19,7 +19,8 @@ import { Resampler } from "./resampler.js";
 
 export class Utterance {
   /** @type {PlayerState} */
-  phase = "prebuffer";
+  phase = "idle";
+  cleared = false;
   ended = false;
   late = 0;          // samples that came after a clear
   discarded = 0;
@@ -36,7 +37,7 @@ export class Utterance {
   }
 
   get finished() {
-    return this.phase === "drained" || this.phase === "idle";
+    return this.phase === "drained" || this.cleared;
   }
 
   get received() {
@@ -49,6 +50,7 @@ export class Utterance {
 
   discard() {
     this.discarded += this.buffered;
+    this.cleared = true;
     this.phase = "idle";
   }
 

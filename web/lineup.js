@@ -11,7 +11,6 @@ export class Lineup {
   #live = [];
   #base = 0;
   #highest = 0;
-  #dead = 0;
 
   /** What plays now or plays next; what was cancelled does not count. @returns {Utterance | null} */
   get current() {
@@ -54,8 +53,8 @@ export class Lineup {
     this.#highest = Math.max(this.#highest, key);
     const utterance = this.unstarted.find((live) => live.id === id) ?? null;
     if (utterance === null) return null;
-    utterance.confirm(epoch, key);
-    if (utterance.cancelling) this.kill(key);
+    utterance.epoch = epoch;
+    utterance.key = key;
     return utterance;
   }
 
@@ -69,21 +68,9 @@ export class Lineup {
     return this.#live.find((utterance) => utterance.key === key) ?? null;
   }
 
-  /** Sound up to this key is dead. @param {number} key */
-  kill(key) {
-    this.#dead = Math.max(this.#dead, key);
-  }
-
-  /** @param {number} key */
-  isDead(key) {
-    return key <= this.#dead;
-  }
-
-  /** Cancel all that lives. @returns {number} the newest key that is dead now */
+  /** What plays and all behind it is being cancelled. */
   cancelAll() {
     for (const utterance of this.#live) utterance.cancelling = true;
-    this.kill(this.#highest);
-    return this.#dead;
   }
 
   /** The session is gone: epochs count from the start again. */

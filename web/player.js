@@ -42,8 +42,11 @@ export class Player extends EventTarget {
     this.#context.addEventListener("statechange", () => this.#contextChanged());
   }
 
-  /** Load the worklet. Needs no user gesture. @throws {DOMException} when it cannot be loaded */
+  /** Load the worklet. Needs no user gesture. @throws {Error} when the browser cannot play */
   async load() {
+    if (this.#context.audioWorklet === undefined) {
+      throw new Error("This browser plays sound only for pages from https or localhost.");
+    }
     await this.#context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
     this.#node = new AudioWorkletNode(this.#context, "playhead-player", {
       numberOfInputs: 0,
@@ -62,6 +65,17 @@ export class Player extends EventTarget {
     if (this.#context.state !== "running") await this.#context.resume();
   }
 
+  /** Let go of the audio device; `unlock` takes it back. */
+  async suspend() {
+    await this.#context.suspend();
+  }
+
+  /** An utterance was opened; it plays when those before it are over. @param {number} epoch */
+  begin(epoch) {
+    this.#pushed.set(epoch, 0);
+    this.#post({ type: "begin", epoch }, []);
+  }
+
   /** @param {number} epoch @param {Float32Array} pcm given away to the audio thread */
   push(epoch, pcm) {
     this.#pushed.set(epoch, (this.#pushed.get(epoch) ?? 0) + pcm.length);
@@ -74,9 +88,9 @@ export class Player extends EventTarget {
     this.#post({ type: "end", epoch }, []);
   }
 
-  /** Silence this epoch and every older one at once. @param {number} epoch */
-  clear(epoch) {
-    this.#post({ type: "clear", epoch }, []);
+  /** Silence epochs `first` to `last`, by default all. @param {number} [first] @param {number} [last] */
+  clear(first = 0, last = Infinity) {
+    this.#post({ type: "clear", first, last }, []);
   }
 
   /** @param {boolean} on */
@@ -101,20 +115,23 @@ export class Player extends EventTarget {
   }
 
   /**
-   * Where playback stands now.
+   * The counters as the audio thread last gave them: consistent with each other.
    * @param {number} epoch
    * @returns {Position}
    */
   position(epoch) {
     const known = this.#snapshots.get(epoch) ?? { ...NOTHING, epoch };
-    const heard = this.#clock.heardAt(epoch, this.#speakerFrame());
-    if (!this.suspended || known.state === "drained") {
-      return { ...known, heard: Math.min(heard, known.received) };
-    }
+    const heard = Math.min(this.heard(epoch), known.consumed);
+    if (!this.suspended || known.state === "drained") return { ...known, heard };
     // The audio thread may sleep: count what it has been given.
     const received = Math.max(known.received, this.#pushed.get(epoch) ?? 0);
     const buffered = received - known.consumed - known.discarded;
-    return { ...known, state: "suspended", received, buffered, heard: Math.min(heard, received) };
+    return { ...known, state: "suspended", received, buffered, heard };
+  }
+
+  /** The sample at the speaker now; between ticks it runs on. @param {number} epoch */
+  heard(epoch) {
+    return this.#clock.heardAt(epoch, this.#speakerFrame());
   }
 
   /** Output frame now leaving the speaker. */

@@ -23,6 +23,7 @@ import { Utterance } from "./utterance.js";
 
 const TEXT_LIMIT = 2000; // code points in one `text` message
 const REFUSALS = new Set(["draining", "overloaded", "unknown_voice"]); // of a `start`
+const ECHO_MS = 2000;    // errors that only follow from a refusal come within it
 
 /**
  * Events (all `CustomEvent`):
@@ -40,10 +41,8 @@ export class PlayheadClient extends EventTarget {
 
   #lineup = new Lineup();
   #count = 0;
-  /** @type {Utterance[]} alive when the socket came back */
-  #suspects = [];
-  #checkAt = 0;       // stamp of the ping behind a replay
   #reporter;
+  #refusedAt = -Infinity;
   #now = () => performance.now();
 
   /**
@@ -75,14 +74,19 @@ export class PlayheadClient extends EventTarget {
       { code: "player", ...event.detail }));
   }
 
-  /** Open the session and load the audio player. Resolves when both are ready. */
+  /**
+   * Open the session and load the audio player. Resolves when both are ready; a server that
+   * cannot be reached is tried again until it can.
+   * @throws {Error} when the browser cannot play, or the server closes the session for good
+   */
   async connect() {
     this.#emit("connection", { state: "connecting", text: "Connecting …" });
-    const open = new Promise((resolve) => {
-      this.addEventListener("connection", function opened(event) {
-        if (event.detail.state !== "open") return;
+    const open = new Promise((resolve, reject) => {
+      this.addEventListener("connection", function opened({ detail: { state, text } }) {
+        if (state !== "open" && state !== "closed") return;
         this.removeEventListener("connection", opened);
-        resolve(undefined);
+        if (state === "open") resolve(undefined);
+        else reject(new Error(text));
       });
     });
     this.connection.open();
@@ -102,7 +106,6 @@ export class PlayheadClient extends EventTarget {
     this.#count += 1;
     const utterance = new Utterance(`u${this.#count}`, {
       send: (message) => this.connection.send(message),
-      trySend: (message) => this.connection.trySend(message),
       now: this.#now,
       textLimit: TEXT_LIMIT,
     });
@@ -130,9 +133,10 @@ export class PlayheadClient extends EventTarget {
     const message = { type: "cancel" };
     if (current.epoch !== null) {
       message.epoch = current.epoch;
-      message.heard = this.position(current).heard;
+      message.heard = this.heard(current);
     }
-    this.player.clear(this.#lineup.cancelAll());
+    this.#lineup.cancelAll();
+    this.player.clear();
     this.connection.send(message);
   }
 
@@ -157,7 +161,12 @@ export class PlayheadClient extends EventTarget {
     return this.#lineup.current;
   }
 
-  /** Where playback of an utterance stands now. @param {Utterance} utterance @returns {Position} */
+  /** The sample of an utterance at the speaker now. @param {Utterance} utterance */
+  heard(utterance) {
+    return this.player.heard(utterance.key);
+  }
+
+  /** Its playback counters. @param {Utterance} utterance @returns {Position} */
   position(utterance) {
     return this.player.position(utterance.key);
   }
@@ -166,32 +175,8 @@ export class PlayheadClient extends EventTarget {
   #onReady(ready) {
     this.session = ready;
     this.#emit("connection", { state: "open", text: "Connected" });
-    if (!ready.resumed) {
-      for (const utterance of this.#lineup.unstarted) this.#repeat(utterance);
-      return;
-    }
+    this.connection.trySend({ type: "ping", time: this.#now() });
     if (this.current?.epoch) this.#reporter.send(this.position(this.current));
-    this.#checkAt = this.#now();
-    this.#suspects = this.#lineup.all;
-    this.connection.send({ type: "ping", time: this.#checkAt });
-  }
-
-  /** The replay is over: what it did not confirm never reached the server. */
-  #recover() {
-    for (const utterance of this.#suspects.splice(0)) {
-      if (utterance.outcome !== null) continue;
-      if (utterance.epoch === null) this.#repeat(utterance);
-      else if (utterance.cancelling) this.connection.send({ type: "cancel", epoch: utterance.epoch });
-    }
-  }
-
-  /** @param {Utterance} utterance */
-  #repeat(utterance) {
-    if (utterance.cancelling) {
-      this.#finish(utterance, { type: "cancelled", heard: 0, heard_text: "", unheard_text: utterance.text });
-      return;
-    }
-    utterance.repeat();
   }
 
   /** @param {Message} message @param {ArrayBuffer | null} data */
@@ -211,14 +196,19 @@ export class PlayheadClient extends EventTarget {
   /** @param {Message} message */
   #onStarted({ epoch, id }) {
     const utterance = this.#lineup.confirm(epoch, id);
-    if (utterance !== null) this.#emit("started", { utterance });
+    if (utterance === null) {
+      this.connection.send({ type: "cancel", epoch }); // its `start` was refused, its text was not
+      return;
+    }
+    if (!utterance.cancelling) this.player.begin(utterance.key);
+    this.#emit("started", { utterance });
   }
 
   /** @param {Message} message @param {ArrayBuffer | null} data */
   #onAudio(message, data) {
     this.#reporter.echo = message.sent;
-    const key = this.#lineup.keyOf(message.epoch);
-    if (this.#lineup.isDead(key)) return;
+    const utterance = this.#lineup.byEpoch(message.epoch);
+    if (utterance === null || utterance.cancelling) return;
     const bytes = data ?? fromBase64(message.data ?? "");
     let pcm;
     try {
@@ -227,25 +217,19 @@ export class PlayheadClient extends EventTarget {
       this.#notice("error", { code: "bad_audio", message: `A piece of sound is unreadable: ${error.message}` });
       return;
     }
-    const utterance = this.#lineup.byEpoch(message.epoch);
-    utterance?.addAudio(message);
-    if (pcm.length > 0) this.player.push(key, pcm);
-    if (message.final) this.player.end(key);
-    if (utterance !== null) this.#emit("chunk", { utterance });
+    utterance.addAudio(message, pcm);
+    if (pcm.length > 0) this.player.push(utterance.key, pcm);
+    if (message.final) this.player.end(utterance.key);
+    this.#emit("chunk", { utterance });
   }
 
   /** @param {Message} message */
   #onOver(message) {
     const utterance = this.#lineup.byEpoch(message.epoch);
-    const key = this.#lineup.keyOf(message.epoch);
-    if (message.type === "cancelled") {
-      this.player.clear(key);
-      this.#lineup.kill(key);
-    } else {
-      this.player.end(key); // of a failed one, what has arrived is still played
-    }
-    if (message.type === "failed") this.#notice("error", message);
     if (utterance === null) return;
+    if (message.type === "cancelled") this.player.clear(utterance.key, utterance.key);
+    else this.player.end(utterance.key); // of a failed one, what has arrived is still played
+    if (message.type === "failed") this.#notice("error", message);
     const all = { heard_text: utterance.text, unheard_text: "" };
     this.#finish(utterance, { ...(message.type === "done" ? all : {}), ...message });
   }
@@ -255,9 +239,9 @@ export class PlayheadClient extends EventTarget {
     for (const utterance of this.#lineup.all) {
       if (utterance.epoch === null) continue; // not begun: it is spoken in the new session
       this.player.end(utterance.key);
-      const { heardText, unheardText } = utterance.splitAt(this.position(utterance).heard);
-      this.#finish(utterance, { type: "lost", heard: this.position(utterance).heard,
-        heard_text: heardText, unheard_text: unheardText, message: error.message });
+      const heard = this.heard(utterance);
+      const { heardText, unheardText } = utterance.splitAt(heard);
+      this.#finish(utterance, { type: "lost", heard, heard_text: heardText, unheard_text: unheardText, message: error.message });
     }
     this.#lineup.newSession();
     this.#reporter.echo = undefined;
@@ -275,16 +259,19 @@ export class PlayheadClient extends EventTarget {
 
   /** @param {Message} error */
   #onError(error) {
-    this.#notice("error", error);
     const refused = this.#lineup.unstarted[0];
-    if (refused === undefined || !REFUSALS.has(error.code)) return;
-    this.#finish(refused, { type: "failed", heard: 0, heard_text: "", unheard_text: refused.text,
-      message: error.message });
+    if (refused !== undefined && REFUSALS.has(error.code)) {
+      this.#refusedAt = this.#now();
+      this.#finish(refused, { type: "failed", heard: 0, heard_text: "",
+        unheard_text: refused.text, message: error.message });
+    } else if (error.code === "invalid_state" && this.#now() - this.#refusedAt < ECHO_MS) {
+      return; // the refused utterance's `end`: nothing new
+    }
+    this.#notice("error", error);
   }
 
   /** @param {Message} pong */
   #onPong({ time, received, sent }) {
-    if (time === this.#checkAt) this.#recover();
     this.#emit("latency", { roundTrip: this.#now() - time - (sent - received) });
   }
 

@@ -18,15 +18,27 @@
  * @property {"urgent"|"background"|"lm"} lane
  * @property {number | null} slack   ms
  * @property {number} depth          ms, the server's belief
+ * @property {number[]} peaks        largest magnitude of each PEAK_SAMPLES, for a picture
  */
+
+export const PEAK_SAMPLES = 960;
+
+/** @param {Float32Array} pcm @returns {number[]} */
+function peaksOf(pcm) {
+  const peaks = [];
+  for (let at = 0; at < pcm.length; at += PEAK_SAMPLES) {
+    let peak = 0;
+    for (const value of pcm.subarray(at, at + PEAK_SAMPLES)) peak = Math.max(peak, Math.abs(value));
+    peaks.push(peak);
+  }
+  return peaks;
+}
 
 export class Utterance {
   /** @type {number | null} number given by the server */
   epoch = null;
   key = 0;          // number in the player
   cancelling = false;
-  /** @type {Array<{message: object, sent: boolean}>} all that was asked for, until confirmed */
-  log = [];
   text = "";
   ended = false;
   samples = 0;
@@ -41,7 +53,6 @@ export class Utterance {
   outcome = null;
 
   #send;
-  #repeat;
   #now;
   #askedAt = 0;
   /** @type {(outcome: Outcome) => void} */
@@ -50,22 +61,14 @@ export class Utterance {
   /**
    * @param {string} id
    * @param {object} door
-   * @param {(message: object) => void} door.send        now, or when the session goes on
-   * @param {(message: object) => boolean} door.trySend  now or not at all
-   * @param {() => number} door.now                      ms
-   * @param {number} door.textLimit                      code points in one message
+   * @param {(message: object) => void} door.send
+   * @param {() => number} door.now      ms
+   * @param {number} door.textLimit      code points in one message
    */
-  constructor(id, { send, trySend, now, textLimit }) {
+  constructor(id, { send, now, textLimit }) {
     this.id = id;
     this.textLimit = textLimit;
-    this.#send = (message) => {
-      if (this.epoch !== null) send(message);
-      else this.log.push({ message, sent: trySend(message) });
-    };
-    this.#repeat = (again) => {
-      for (const entry of this.log) if (again || !entry.sent) send(entry.message);
-      this.log = again ? this.log.map(({ message }) => ({ message, sent: true })) : [];
-    };
+    this.#send = send;
     this.#now = now;
     /** Resolves when the utterance is over, however it ended. @type {Promise<Outcome>} */
     this.finished = new Promise((resolve) => { this.#resolve = resolve; });
@@ -74,18 +77,6 @@ export class Utterance {
   /** @param {{voice?: string, speed?: number}} settings */
   open(settings) {
     this.#send({ type: "start", id: this.id, ...settings });
-  }
-
-  /** The server never got it: send all of it again. */
-  repeat() {
-    this.#repeat(true);
-  }
-
-  /** The server has opened it. @param {number} epoch @param {number} key */
-  confirm(epoch, key) {
-    this.epoch = epoch;
-    this.key = key;
-    this.#repeat(false);
   }
 
   /** Add text; any size, an LLM's token for example. @param {string} text */
@@ -111,12 +102,12 @@ export class Utterance {
     this.#send({ type: "end" });
   }
 
-  /** @param {Chunk & {words?: Word[], final: boolean}} message */
-  addAudio(message) {
+  /** @param {Chunk & {words?: Word[], final: boolean}} message @param {Float32Array} pcm */
+  addAudio(message, pcm) {
     if (this.firstAudio === null && message.samples > 0) this.firstAudio = this.#now() - this.#askedAt;
     if (message.samples > 0) {
       const { position, samples, lane, slack, depth } = message;
-      this.chunks.push({ position, samples, lane, slack, depth });
+      this.chunks.push({ position, samples, lane, slack, depth, peaks: peaksOf(pcm) });
     }
     this.words.push(...(message.words ?? []));
     this.samples += message.samples;

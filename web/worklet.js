@@ -32,12 +32,13 @@ class PlayheadProcessor extends AudioWorkletProcessor {
     return true;
   }
 
-  /** @param {{type: string, epoch: number, pcm: Float32Array, on: boolean}} message */
+  /** @param {{type: string, [field: string]: any}} message */
   #receive(message) {
     switch (message.type) {
+      case "begin": this.#player.begin(message.epoch); break;
       case "push": this.#player.push(message.epoch, message.pcm); break;
       case "end": this.#player.end(message.epoch); break;
-      case "clear": this.#player.clear(message.epoch); break;
+      case "clear": this.#player.clear(message.first, message.last); break;
       case "pause": this.#player.setPaused(message.on); break;
       case "suspend": this.#player.setSuspended(message.on); break;
       case "tap": this.#setTap(message.on); break;

@@ -1,0 +1,272 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+
+import { Connection } from "../../web/connection.js";
+
+/** A socket that a test plays the server of. */
+class FakeSocket {
+  static OPEN = 1;
+  static all = [];
+
+  constructor(url, protocols) {
+    Object.assign(this, { url, protocols, readyState: 0, sent: [], bufferedAmount: 0 });
+    FakeSocket.all.push(this);
+  }
+
+  send(frame) {
+    this.sent.push(JSON.parse(frame));
+  }
+
+  close(code) {
+    this.closedWith = code;
+    this.readyState = 3;
+  }
+
+  accept(ready = {}) {
+    this.readyState = 1;
+    this.onopen();
+    this.say({ type: "ready", session: "s", token: "t", resumed: false, ...ready });
+  }
+
+  say(message, data) {
+    this.onmessage({ data: JSON.stringify(data === undefined ? message : { ...message, bytes: data.byteLength }) });
+    if (data !== undefined) this.onmessage({ data });
+  }
+
+  drop(code = 1006) {
+    this.readyState = 3;
+    this.onclose({ code });
+  }
+}
+
+let log;
+let now;
+
+function connect() {
+  log = [];
+  const note = (kind) => (...args) => log.push([kind, ...args]);
+  const handlers = { now: () => now };
+  for (const kind of ["ready", "message", "down", "lost", "closed", "fault"]) handlers[kind] = note(kind);
+  const connection = new Connection("ws://here/", { codec: "pcm_s16le" }, handlers);
+  connection.open();
+  return connection;
+}
+
+const socket = () => FakeSocket.all.at(-1);
+const kinds = () => log.map(([kind]) => kind);
+const messages = () => log.filter(([kind]) => kind === "message").map(([, message]) => message.seq ?? message.type);
+const typesSent = () => socket().sent.map(({ type }) => type);
+
+beforeEach(() => {
+  FakeSocket.all = [];
+  now = 0;
+  globalThis.WebSocket = FakeSocket;
+  mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+});
+
+afterEach(() => mock.timers.reset());
+
+test("hello comes first, and what was asked before waits for ready", () => {
+  const connection = connect();
+  connection.send({ type: "start", id: "a" });
+  assert.equal(connection.trySend({ type: "report" }), false);
+  assert.deepEqual(socket().protocols, ["playhead.v1.json"]);
+  socket().accept();
+  assert.deepEqual(socket().sent, [
+    { type: "hello", codec: "pcm_s16le", binary_audio: true }, { type: "start", id: "a" },
+  ]);
+});
+
+test("a message with sound counts only when the sound is there", () => {
+  const connection = connect();
+  socket().accept();
+  socket().onmessage({ data: JSON.stringify({ type: "audio", seq: 1, bytes: 4 }) });
+  assert.equal(connection.seq, 0);
+  socket().onmessage({ data: new ArrayBuffer(4) });
+  assert.equal(connection.seq, 1);
+  assert.equal(log.at(-1)[2].byteLength, 4);
+  socket().say({ type: "audio", seq: 2, bytes: 0 }); // the empty last one: its frame may follow
+  socket().onmessage({ data: new ArrayBuffer(0) });
+  assert.deepEqual(messages(), [1, 2]);
+  assert.ok(!kinds().includes("fault"));
+});
+
+test("a drop resumes with the token and the last contiguous seq; a repeat is swallowed", () => {
+  const connection = connect();
+  socket().accept();
+  socket().say({ type: "started", seq: 1, id: "a" });
+  socket().say({ type: "audio", seq: 2 }, new ArrayBuffer(8));
+  socket().onmessage({ data: JSON.stringify({ type: "audio", seq: 3, bytes: 4 }) });
+  socket().drop();
+  mock.timers.tick(400);
+  assert.equal(FakeSocket.all.length, 2);
+  socket().accept({ resumed: true, token: "t2", received: 0 });
+  assert.deepEqual(socket().sent[0].resume, { session: "s", token: "t", seq: 2 });
+  socket().say({ type: "audio", seq: 2 }, new ArrayBuffer(8));
+  socket().say({ type: "audio", seq: 3 }, new ArrayBuffer(4));
+  assert.deepEqual(messages(), [1, 2, 3]);
+  socket().drop();
+  mock.timers.tick(1000);
+  socket().accept({ resumed: true, received: 0 });
+  assert.equal(socket().sent[0].resume.token, "t2");
+  assert.equal(connection.seq, 3);
+});
+
+test("what the server did not get is sent again in order, reports are not", () => {
+  const connection = connect();
+  socket().accept();
+  connection.send({ type: "start", id: "a" });
+  connection.send({ type: "text", text: "one" });
+  connection.trySend({ type: "report" });
+  connection.send({ type: "text", text: "two" });
+  connection.send({ type: "end" });
+  socket().drop();
+  connection.send({ type: "start", id: "b" });
+  mock.timers.tick(400);
+  socket().accept({ resumed: true, received: 3 }); // start, text, report
+  assert.deepEqual(typesSent(), ["hello", "text", "end", "start"]);
+  assert.equal(socket().sent[1].text, "two");
+  socket().drop();
+  mock.timers.tick(1000);
+  socket().accept({ resumed: true, received: 5 }); // … text, end
+  assert.deepEqual(typesSent(), ["hello", "start"]);
+});
+
+test("what an opened utterance needed is forgotten", () => {
+  const connection = connect();
+  socket().accept();
+  connection.send({ type: "start", id: "a" });
+  connection.send({ type: "end" });
+  socket().say({ type: "started", seq: 1, epoch: 1, id: "a" });
+  socket().drop(4001);
+  mock.timers.tick(1);
+  socket().accept();
+  assert.deepEqual(typesSent(), ["hello"]);
+});
+
+test("a lost session is told, and what no server opened is asked for in the new one", () => {
+  const connection = connect();
+  socket().accept();
+  socket().say({ type: "started", seq: 1, epoch: 1, id: "a" });
+  connection.send({ type: "start", id: "b" });
+  connection.send({ type: "text", text: "x" });
+  socket().drop();
+  mock.timers.tick(400);
+  socket().readyState = 1;
+  socket().onopen();
+  socket().say({ type: "error", code: "resume_failed", message: "gone" });
+  socket().drop(4001);
+  assert.equal(log.find(([kind]) => kind === "lost")[1].message, "gone");
+  mock.timers.tick(1);
+  socket().accept();
+  assert.equal(socket().sent[0].resume, undefined);
+  assert.deepEqual(typesSent(), ["hello", "start", "text"]);
+  socket().say({ type: "started", seq: 1, epoch: 1, id: "b" });
+  assert.equal(connection.seq, 1);
+});
+
+test("a hole in the numbers, sound without a message or of the wrong length: back on a new socket", () => {
+  const faults = [
+    () => socket().say({ type: "done", seq: 3 }),
+    () => { socket().onmessage({ data: JSON.stringify({ type: "audio", seq: 2, bytes: 4 }) }); socket().say({ type: "done", seq: 2 }); },
+    () => { socket().onmessage({ data: JSON.stringify({ type: "audio", seq: 2, bytes: 4 }) }); socket().onmessage({ data: new ArrayBuffer(2) }); },
+  ];
+  for (const fault of faults) {
+    connect();
+    socket().accept();
+    socket().say({ type: "started", seq: 1 });
+    const broken = socket();
+    fault();
+    assert.equal(broken.closedWith, 4400);
+    mock.timers.tick(1000);
+    assert.notEqual(socket(), broken);
+    socket().accept({ resumed: true, received: 0 });
+    assert.equal(socket().sent[0].resume.seq, 1);
+    assert.ok(kinds().includes("fault"));
+  }
+});
+
+test("garbage is skipped with a word, the connection stays", () => {
+  connect();
+  socket().accept();
+  for (const data of ["{", "[]", "null", '{"no":"type"}', new ArrayBuffer(3)]) socket().onmessage({ data });
+  assert.equal(log.filter(([kind]) => kind === "fault").length, 5);
+  socket().say({ type: "weather", sun: true });
+  assert.deepEqual(messages(), ["weather"]);
+  assert.equal(FakeSocket.all.length, 1);
+});
+
+test("retries back off to seconds and start short again after a good spell", () => {
+  connect();
+  for (let i = 0; i < 12; i += 1) {
+    socket().drop();
+    mock.timers.tick(10_000);
+  }
+  assert.equal(FakeSocket.all.length, 13);
+  socket().accept();
+  socket().say({ type: "started", seq: 1 });
+  socket().drop();
+  mock.timers.tick(320);
+  assert.equal(FakeSocket.all.length, 14);
+  assert.match(log[0][1], /cannot be reached/);
+  assert.match(log.at(-1)[1], /was lost/);
+});
+
+test("close codes that end the session end it", () => {
+  for (const code of [1000, 1008, 1009, 4000]) {
+    connect();
+    socket().accept();
+    const count = FakeSocket.all.length;
+    socket().drop(code);
+    mock.timers.tick(20_000);
+    assert.equal(FakeSocket.all.length, count);
+    assert.equal(kinds().at(-1), "closed");
+  }
+});
+
+test("a server that is full or restarts is tried again", () => {
+  for (const [code, text] of [[1013, /full/], [1012, /restarting/]]) {
+    connect();
+    socket().accept();
+    const count = FakeSocket.all.length;
+    socket().drop(code);
+    assert.match(log.at(-1)[1], text);
+    mock.timers.tick(5_000);
+    assert.equal(FakeSocket.all.length, count + 1);
+  }
+});
+
+test("a path that went dead under an open socket is noticed", () => {
+  connect();
+  socket().accept();
+  const dead = socket();
+  now = 5000;
+  mock.timers.tick(5000);
+  assert.equal(dead.sent.at(-1).type, "ping");
+  now = 15000;
+  mock.timers.tick(10000);
+  assert.equal(dead.closedWith, 4400);
+  mock.timers.tick(1000);
+  assert.notEqual(socket(), dead);
+});
+
+test("close says so and nothing follows", () => {
+  const connection = connect();
+  socket().accept();
+  connection.close();
+  assert.equal(socket().sent.at(-1).type, "close");
+  assert.equal(socket().closedWith, 1000);
+  connection.retryNow();
+  mock.timers.tick(20_000);
+  assert.equal(FakeSocket.all.length, 1);
+});
+
+test("the network is back: no waiting", () => {
+  const connection = connect();
+  socket().accept();
+  socket().drop();
+  connection.retryNow();
+  assert.equal(FakeSocket.all.length, 2);
+  mock.timers.tick(300);
+  assert.equal(FakeSocket.all.length, 2);
+});

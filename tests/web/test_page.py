@@ -1,0 +1,236 @@
+"""The demo page in headless Chromium, against a server that misbehaves on demand."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser_rig import DESKTOP, PHONE, Visit, open_page
+from playwright.sync_api import Browser
+from stub_server import AMPLITUDE, HZ, RATE, Script, StubServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SENTENCE = "one two three four five six seven eight nine ten"
+
+
+def captured(visit: Visit) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
+    """All that the audio thread rendered, and its rate in Hz."""
+    visit.js("playhead.player.tap(null)")
+    visit.page.wait_for_timeout(150)
+    blocks = visit.js("captured.map((block) => Array.from(block))")
+    return np.concatenate([np.asarray(block) for block in blocks]), visit.js(
+        "playhead.player.outputRate"
+    )
+
+
+def speech(pcm: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Without the silence before and after."""
+    loud = np.flatnonzero(np.abs(pcm) > 1e-4)
+    assert len(loud), "nothing was rendered"
+    return pcm[loud[0]: loud[-1] + 1]
+
+
+def assert_one_sine(visit: Visit, samples: int) -> None:
+    """Every sample once, in order: a lost or repeated one breaks the phase, a gap the value."""
+    pcm, rate = captured(visit)
+    sound = speech(pcm)
+    assert len(sound) == pytest.approx(samples * rate / RATE, abs=8)
+    edge = rate // 500  # the resampler looks into silence at both ends
+    inner = sound[edge:-edge]
+    turn = 2 * np.pi * HZ * np.arange(len(inner)) / rate
+    basis = np.stack([np.sin(turn), np.cos(turn)], axis=1)
+    fit = np.linalg.lstsq(basis, inner, rcond=None)[0]
+    assert np.hypot(*fit) == pytest.approx(AMPLITUDE, rel=1e-3)
+    assert np.abs(inner - basis @ fit).max() < 2e-3
+
+
+def assert_honest(reports: list[dict[str, Any]]) -> None:
+    for report in reports:
+        assert report["received"] == (
+            report["consumed"] + report["discarded"] + report["buffered"]
+        ), report
+        assert 0 <= report["heard"] <= report["consumed"]
+    for field in ("epoch", "time", "seq"):
+        values = [report[field] for report in reports]
+        assert values == sorted(values)
+    for epoch in {report["epoch"] for report in reports}:
+        own = [report for report in reports if report["epoch"] == epoch]
+        for field in ("received", "consumed", "heard", "discarded", "underruns", "starved"):
+            values = [report[field] for report in own]
+            assert values == sorted(values), field
+
+
+def test_speaks_to_the_end_and_reports(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=72_000))
+    visit.finish()
+    last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
+    assert (last["state"], last["consumed"], last["underruns"]) == ("drained", 72_000, 0)
+    assert [m["text"] for m in visit.server.of("text")] == [SENTENCE]
+    reports = visit.server.of("report")
+    assert_honest(reports)
+    states = [r["state"] for r in reports]
+    assert states[0] == "prebuffer"
+    assert states[-1] == "drained"
+    assert reports[-1]["heard"] == 72_000
+    gaps = np.diff([r["time"] for r in reports])
+    assert gaps.max() < 700, "a report about every 250 ms"
+    assert any(r["echo"] for r in reports)
+    assert_one_sine(visit, 72_000)
+    assert visit.page.inner_text("#said").strip() == SENTENCE
+    assert visit.page.inner_text("#stalls") == "0"
+    assert visit.complaints == []
+
+
+def test_fifty_chunks_join_without_a_seam(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=50 * 1_200, chunk=1_200, pace=0.04))
+    visit.finish()
+    assert_one_sine(visit, 60_000)
+
+
+def test_stop_tells_what_was_heard_and_is_silent_at_once(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=120_000))
+    visit.until("positions.some((p) => p.consumed > 30000)")
+    visit.page.keyboard.press("Escape")
+    visit.until("document.querySelector('#status').textContent.startsWith('Stopped')")
+    cancel, = visit.server.of("cancel")
+    assert cancel["epoch"] == 1
+    assert 24_000 < cancel["heard"] < 72_000
+    heard = visit.page.text_content("#said .heard")
+    unheard = visit.page.text_content("#said .unheard")
+    assert heard
+    assert unheard
+    assert heard + unheard == SENTENCE
+    assert visit.page.is_disabled("#stop")
+    visit.until("positions.at(-1).state === 'idle'")
+    last = visit.js("positions.at(-1)")
+    assert last["discarded"] > 0
+    assert_honest(visit.server.of("report"))
+    pcm, rate = captured(visit)
+    beyond = len(speech(pcm)) * RATE / rate - cancel["heard"]
+    assert beyond < 0.15 * RATE, "sound went on after the barge-in"
+
+
+def test_a_new_sentence_interrupts_the_old_one(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=240_000))
+    visit.until("positions.some((p) => p.consumed > 12000)")
+    visit.server.script = Script(samples=24_000)
+    visit.page.fill("#text", "second thoughts")
+    visit.page.keyboard.press("Control+Enter")
+    visit.finish()
+    assert len(visit.server.of("cancel")) == 1
+    last = visit.js("positions.filter((p) => p.epoch === 2).at(-1)")
+    assert (last["state"], last["consumed"]) == ("drained", 24_000)
+    assert visit.page.inner_text("#said").strip() == "second thoughts"
+    assert_honest(visit.server.of("report"))
+
+
+def test_a_stall_is_counted_and_nothing_is_lost(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=48_000, stall_at=10, stall_for=1.5))
+    visit.finish()
+    last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
+    assert (last["state"], last["consumed"], last["underruns"]) == ("drained", 48_000, 1)
+    assert 200 < last["starved"] < 1_500
+    assert "stalled" in [r["state"] for r in visit.server.of("report")]
+    assert visit.page.inner_text("#stalls") == "1"
+    pcm, _ = captured(visit)
+    assert np.abs(np.diff(pcm)).max() < 1.1 * 2 * np.pi * HZ * AMPLITUDE / RATE, "a click"
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_dropped_socket_loses_and_repeats_nothing(visit: Visit, inside: bool) -> None:
+    before = visit.server.connections
+    visit.speak(SENTENCE, Script(samples=96_000, burst=20, drop_at=22, drop_inside=inside))
+    visit.finish()
+    assert visit.server.connections == before + 1
+    resume = visit.server.of("hello")[-1]["resume"]
+    assert resume["seq"] == 23 + (not inside)  # `started`, then chunks 0 … 22
+    last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
+    assert (last["received"], last["consumed"]) == (96_000, 96_000)
+    if last["underruns"] == 0:
+        assert_one_sine(visit, 96_000)
+    assert_honest(visit.server.of("report"))
+
+
+def test_a_lost_session_says_so_and_the_next_sentence_works(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=96_000, burst=20, drop_at=22, forget=True))
+    visit.until("document.querySelector('#status').textContent.startsWith('This could not')")
+    assert visit.page.text_content("#said") == SENTENCE
+    visit.until("document.querySelector('#link').dataset.state === 'open'")
+    visit.speak("again", Script(samples=24_000))
+    visit.finish()
+    last = visit.js("positions.at(-1)")
+    assert (last["state"], last["consumed"]) == ("drained", 24_000)
+    assert visit.server.of("report")[-1]["epoch"] == 1
+
+
+def test_garbage_and_unknown_messages_do_no_harm(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=48_000, garbage_at=4))
+    visit.finish()
+    assert "cannot be read" in visit.notice
+    assert_one_sine(visit, 48_000)
+    assert visit.complaints == []
+
+
+def test_a_refusal_is_one_calm_sentence(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(refuse={
+        "code": "overloaded", "message": "All voices are busy.",
+        "expected": "Try again in a moment.", "retry_after": 1000,
+    }))
+    visit.until("document.querySelector('#status').textContent.startsWith('This could not')")
+    assert "All voices are busy." in visit.notice
+    assert "Try again in a moment." in visit.notice
+    visit.speak(SENTENCE, Script(samples=24_000))
+    visit.finish()
+    assert not visit.page.is_visible("#notice")
+
+
+def test_a_pause_is_reported_and_goes_on(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=72_000, burst=38))
+    visit.until("positions.some((p) => p.consumed > 12000)")
+    visit.js("playhead.pause()")
+    visit.until("positions.at(-1).state === 'paused'")
+    held = visit.js("positions.at(-1).consumed")
+    visit.page.wait_for_timeout(500)
+    assert visit.js("positions.at(-1).consumed") == held
+    visit.js("playhead.resume()")
+    visit.finish()
+    assert visit.js("positions.at(-1).underruns") == 0
+    kinds = [m["type"] for m in visit.server.received]
+    assert kinds.index("pause") < kinds.index("resume")
+
+
+def test_a_suspended_context_is_reported_and_recovers(visit: Visit) -> None:
+    visit.speak(SENTENCE, Script(samples=72_000))
+    visit.until("positions.some((p) => p.consumed > 12000)")
+    visit.js("playhead.player.suspend()")
+    visit.until("positions.at(-1).state === 'suspended'")
+    assert "Click" in visit.status
+    visit.page.wait_for_timeout(600)
+    visit.page.mouse.click(5, 5)
+    visit.finish()
+    states = [r["state"] for r in visit.server.of("report")]
+    assert states.count("suspended") >= 2, "it is told again while sound arrives"
+    assert visit.js("positions.at(-1).consumed") == 72_000
+    assert_honest(visit.server.of("report"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_fits_every_screen(
+    browser: Browser, server: StubServer, shots: Path | None, scheme: str, size: str
+) -> None:
+    viewport = PHONE if size == "phone" else DESKTOP
+    visit = open_page(browser, server, viewport=viewport, color_scheme=scheme)
+    before = visit.js("document.querySelector('main').offsetHeight")
+    visit.speak(script=Script(samples=120_000, burst=24))
+    visit.until("positions.some((p) => p.consumed > 36000)")
+    assert visit.js("document.documentElement.scrollWidth <= innerWidth")
+    if shots is not None:
+        visit.page.screenshot(path=shots / f"{size}-{scheme}-speaking.png", full_page=True)
+    visit.page.click("#stop")
+    visit.until("document.querySelector('#status').textContent.startsWith('Stopped')")
+    if shots is not None:
+        visit.page.screenshot(path=shots / f"{size}-{scheme}-stopped.png", full_page=True)
+    assert abs(visit.js("document.querySelector('main').offsetHeight") - before) <= 100
+    visit.page.context.close()
