@@ -71,6 +71,8 @@ class Connection:
         now = clock.monotonic()
         self._host = self._hub.open(self, now)
         tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._keep_alive())]
+        for task in tasks:
+            task.add_done_callback(self._task_ended)
         try:
             await self._read()
         finally:
@@ -79,6 +81,12 @@ class Connection:
             self._stop_watching()
             if self._host is not None:
                 self._host.detach(self, clock.monotonic())
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """A writer or keepalive that fails must not leave a connection that looks alive."""
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.error("connection %s failed", self._peer.id, exc_info=fault)
+            self._peer.fail(INTERNAL_ERROR, "internal_error")
 
     # -- outlet of the session ----------------------------------------------------------------
 

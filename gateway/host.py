@@ -160,13 +160,11 @@ class SessionHost:
 
     @contextlib.contextmanager
     def _isolated(self) -> Iterator[None]:
-        """Top of every callback from outside the client's own task.
-
-        A fault in one session must not cost the others of the same engine step their audio, nor
-        leave this one hanging without a word.
-        """
+        """Top of every callback from outside the client's own task."""
         try:
             yield
+        # A fault in one session must not cost the others of the same engine step their audio,
+        # nor leave this one hanging without a word.
         except Exception:
             log.exception("session %s failed", self.id)
             for utterance in self._live:

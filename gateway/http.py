@@ -91,7 +91,8 @@ class Readiness:
 class HttpSite:
     """Answers requests that are not for a session.
 
-    ``readiness`` is asked at each ``/readyz`` and ``/healthz``, ``metrics`` gives the text of each ``/metrics``.
+    ``readiness`` is asked at each ``/readyz`` and ``/healthz``; ``metrics`` gives the text of
+    each ``/metrics``.
     """
 
     def __init__(

@@ -100,6 +100,12 @@ class GatewayServer:
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
+    @property
+    def peers(self) -> list[Peer]:
+        """The open WebSocket connections."""
+        found = self._server.connections if self._server is not None else ()
+        return [peer for peer in found if isinstance(peer, Peer)]
+
     def readiness(self) -> Readiness:
         """What ``/readyz`` tells."""
         stats = self.hub.engine.stats()

@@ -623,3 +623,96 @@ def test_permessage_deflate_is_declined() -> None:
             assert "Sec-WebSocket-Extensions" not in socket.response.headers
 
     uvloop.run(main())
+
+
+def test_a_fault_in_one_session_is_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """Engine events, encoder threads and timers all enter a session from outside its task."""
+
+    async def main() -> None:
+        async with gateway(interval=0.005) as running:
+            inline = await running.greeted()
+            threaded = await running.greeted(codec="mulaw", sample_rate=8_000)
+            victims = [inline, threaded]
+            other = await running.greeted()
+            for victim in victims:
+                host = running.server.hub.registry.get(victim.ready.session)
+                assert host is not None
+                host.session.audio = broken  # type: ignore[method-assign]
+                await victim.send(Text("!endless "))
+            timed = await running.greeted()
+            host = running.server.hub.registry.get(timed.ready.session)
+            assert host is not None
+            host.session.handle_timer = broken  # type: ignore[method-assign]
+            await timed.say("a word whose end is known by time")
+            await other.say(WORDS * 3)
+            for victim in [*victims, timed]:
+                assert await victim.closed() == 1011
+            while not any(isinstance(m, Audio) and m.final for m in other.received):
+                await other.receive()
+            assert other.audio() == pcm16(30)
+            await eventually(lambda: running.engine.live == {})
+            assert len(running.server.hub.registry) == 1
+
+    def broken(*args: object) -> None:
+        raise RuntimeError("a bug")
+
+    uvloop.run(main())
+    assert caplog.text.count("RuntimeError: a bug") == 3
+
+
+def test_a_fault_of_the_writer_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with gateway() as running:
+            client = await running.greeted()
+            (peer,) = running.server.peers
+            peer.send = broken  # type: ignore[method-assign]
+            await client.send(Ping(1.0))
+            assert await client.closed() == 1011
+
+    async def broken(*args: object) -> None:
+        raise RuntimeError("a bug")
+
+    uvloop.run(main())
+    assert caplog.text.count("RuntimeError: a bug") == 1
+
+
+def test_unread_answers_are_bounded() -> None:
+    """Pongs that nobody reads do not pile up: the library writes them without asking."""
+
+    async def main() -> None:
+        async with gateway(max_unsent=4096) as running:
+            client = await running.client("json")
+            client.socket.transport.pause_reading()
+            (peer,) = running.server.peers
+            peer.max_unsent = 4096
+            for _ in range(30):
+                client.socket.protocol.send_ping(b"x" * 125)
+            client.socket.send_data()
+            await asyncio.sleep(0.05)
+            assert peer.unsent <= 4096
+            # The kernel took those few; what it does not take ends the connection.
+            peer.transport.write(b"\x00" * (1 << 20))
+            client.socket.protocol.send_ping(b"x")
+            client.socket.send_data()
+            await eventually(lambda: running.server.peers == [], 3.0)
+
+    uvloop.run(main())
+
+
+def test_replay_may_exceed_the_bound() -> None:
+    """A resumed session sends all it kept at once; that is no slow reader."""
+
+    async def main() -> None:
+        async with gateway() as running:
+            client = await running.greeted(codec="pcm_f32le", sample_rate=48_000)
+            await client.say(WORDS * 2)
+            while not any(isinstance(m, Audio) and m.final for m in client.received):
+                await client.receive()
+            client.reset()
+            again = await resume(running, client, 0, "msgpack")
+            while not any(isinstance(m, Audio) and m.final for m in again.received):
+                await again.receive()
+            assert again.audio() == client.audio()
+            assert len(again.audio()) > 256 * 1024
+
+    uvloop.run(main())
