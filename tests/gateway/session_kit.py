@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
-
 from playhead.codecs.base import Encoded
 from playhead.codecs.registry import Format, UnsupportedCodec, UnsupportedRate
 from playhead.engine.types import (
