@@ -14,6 +14,7 @@ from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from playhead.engine import costs
@@ -103,7 +104,7 @@ def pool(rows: list[dict[str, object]]) -> dict[tuple[str, str, float], dict[str
 def at_waste(points: list[dict[str, float]], waste: float) -> float | None:
     """Share of stalled utterances at a given waste, between neighbouring settings."""
     points = sorted(points, key=lambda p: p["waste"])
-    for low, high in zip(points, points[1:], strict=False):
+    for low, high in pairwise(points):
         if low["waste"] <= waste <= high["waste"]:
             part = (waste - low["waste"]) / (high["waste"] - low["waste"])
             return low["stalled"] + part * (high["stalled"] - low["stalled"])
