@@ -17,7 +17,7 @@ from playhead.gateway.effects import Close, Send
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
 from playhead.gateway.messages import Hello, Ready, ServerMessage
-from playhead.gateway.peer import POLICY_VIOLATION, Peer
+from playhead.gateway.peer import FAREWELL, POLICY_VIOLATION, Peer
 from playhead.gateway.protocol import ProtocolError, Wire
 from playhead.gateway.registry import new_secret
 from playhead.gateway.session import refuse_resume
@@ -28,7 +28,7 @@ log: Final = logging.getLogger("playhead.gateway.connection")
 
 SLOW_CONSUMER: Final = "slow_consumer"
 INTERNAL_ERROR: Final = 1011
-READ_BURST: Final = 32
+READ_BURST: Final = 8
 """Messages read before others get a turn: queued ones are had without waiting."""
 BACKLOG_SECONDS: Final = 5.0
 """Unsent audio that one connection may have whatever its format: fast engines make a listener's
@@ -186,8 +186,9 @@ class Connection:
                 self._release_if_drained()
 
     async def _shut(self, code: int, reason: str) -> None:
+        patience = FAREWELL if code == POLICY_VIOLATION else self._settings.close_timeout
         try:
-            async with asyncio.timeout(self._settings.close_timeout):
+            async with asyncio.timeout(patience):
                 await self._peer.close(code, reason)
         except TimeoutError:
             self._peer.transport.abort()

@@ -8,6 +8,7 @@ feeds it, so that no audio is made for a client that does not read.
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from playhead.engine import clock
@@ -22,6 +23,13 @@ from websockets.server import ServerProtocol
 CONTROL_RATE: Final = 20.0
 CONTROL_BURST: Final = 40.0
 POLICY_VIOLATION: Final = 1008
+SMALL_READ: Final = 2048
+"""Bytes read at once that honest clients send: a few reports, a piece of text."""
+INPUT_RATE: Final = 256 * 1024
+"""Bytes a second that larger reads are slowed to: a read can hold thousands of tiny frames, and
+the loop works through all of them before anybody else has a turn."""
+FAREWELL: Final = 1.0
+"""Seconds that a peer which broke the rules has to take its close frame."""
 
 
 class FlowListener(Protocol):
@@ -53,12 +61,16 @@ class Peer(ServerConnection):
         self.max_unsent = settings.max_unsent
         self._settings = settings
         self._caps = caps
+        self._pauses: set[str] = set()
         self._control_tokens = CONTROL_BURST
         self._control_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection and set its socket up."""
         super().connection_made(transport)
+        # Reading has two reasons to pause, so both pass through one gate.
+        self.recv_messages.pause = partial(self._pause, "queue")
+        self.recv_messages.resume = partial(self._resume, "queue")
         name = transport.get_extra_info("peername")
         self.address = address_key(str(name[0]) if name else "")
         self._caps.enter(self.address)
@@ -77,6 +89,9 @@ class Peer(ServerConnection):
         """Stamp what was read, then let the protocol have it."""
         self.read_at = clock.monotonic()
         super().data_received(data)
+        if len(data) > SMALL_READ:
+            self._pause("rate")
+            self.loop.call_later(len(data) / INPUT_RATE, self._resume, "rate")
         # The library answers pings by itself; unread pongs would pile up without bound.
         if self.unsent > self.max_unsent:
             self.transport.abort()
@@ -110,7 +125,17 @@ class Peer(ServerConnection):
         if self.protocol.state is State.OPEN:
             self.protocol.fail(code, reason)
             self.send_data()
-            self.loop.call_later(self.close_timeout or 0.0, self.transport.abort)
+            self.loop.call_later(FAREWELL, self.transport.abort)
+
+    def _pause(self, reason: str) -> None:
+        if not self._pauses:
+            self.transport.pause_reading()
+        self._pauses.add(reason)
+
+    def _resume(self, reason: str) -> None:
+        self._pauses.discard(reason)
+        if not self._pauses and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def _control_allowed(self) -> bool:
         earned = (self.read_at - self._control_at) * CONTROL_RATE

@@ -34,7 +34,7 @@ GOING_AWAY: Final = 1001
 SERVICE_RESTART: Final = 1012
 RETRY_AFTER: Final = "5"
 DRAIN_POLL: Final = 0.02
-RECEIVE_BUFFER: Final = 64 * 1024
+RECEIVE_BUFFER: Final = 16 * 1024
 """Client messages are small; what one client can throw at the loop in one read is not."""
 BACKLOG: Final = 512
 
