@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from playhead.engine.playhead import Counters
+from playhead.engine.anchor import Counters
 from playhead.engine.stream import Stream
 from playhead.engine.types import (
     AudioChunk,

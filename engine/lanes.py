@@ -92,13 +92,21 @@ class CpuLanes:
         try:
             if work.lane is Lane.LM:
                 steps = self._runner.step(work.steps)
+                _check_answers([step.utterance for step in steps] == list(work.steps))
                 return Completion(work, self._clock() - started, steps=steps)
             chunks = self._runner.decode(work.chunks)
+            _check_answers(len(chunks) == len(work.chunks))
             return Completion(work, self._clock() - started, chunks=chunks)
         except Exception as fault:
             # The runner isolates streams; what gets here broke the whole batch, and only that.
             log.exception("a %s batch failed", work.lane)
             return Completion(work, self._clock() - started, fault=fault)
+
+
+def _check_answers(complete: bool) -> None:
+    """A runner that drops or mixes up streams breaks its batch, not the scheduler's books."""
+    if not complete:
+        raise RuntimeError("the model's answers are not those of the batch")
 
 
 def _yield_to_others() -> None:

@@ -28,12 +28,13 @@ class LeadLimits:
 
 
 SAFETY = 1.5
-"""Lead per second of the worst pause seen: the next one may be longer than the last."""
+"""Lead per second of the worst pause seen: the next one may be longer than the last. A connection
+that has paused at all gets no less than an unknown one."""
 
 STEADY = 0.08
 """Pauses up to this many seconds are ordinary jitter, covered by the least lead."""
 
-ENOUGH = 4.0
+ENOUGH = 10.0
 """Seconds of observed playing after which a listener counts as known."""
 
 HALF_LIFE = 60.0
@@ -50,13 +51,13 @@ class LeadLearner:
         self._limits = limits
         self._observed = 0.0
         self._worst = 0.0
-        self._starved = 0.0
         self._least_transit: float | None = None
         self._last: float | None = None
 
-    def observe(self, report: Report, overdue: float, now: float) -> None:
-        """Take a report that arrived at ``now``; ``overdue`` is how late audio in flight is."""
-        pause = max(overdue, self._transit_excess(report, now), self._new_starvation(report))
+    def observe(self, report: Report, late: float, now: float) -> None:
+        """Take a report that arrived at ``now``. ``late``: seconds by which audio was found late,
+        or for which the listener was dry, since the report before."""
+        pause = min(self._limits.most, max(late, self._transit_excess(report, now)))
         since, self._last = self._last, now
         if report.state is ListenerState.PLAYING and since is not None:
             step = min(now - since, GAP)
@@ -66,8 +67,9 @@ class LeadLearner:
             self._worst = max(self._worst, pause)
 
     def begin(self) -> None:
-        """A new utterance starts: its counters begin at zero again."""
-        self._starved = 0.0
+        """A new utterance starts. The quickest way is measured anew: over a long session clocks
+        drift apart, and a client's may have stood still while its machine slept."""
+        self._least_transit = None
         self._last = None
 
     @property
@@ -76,10 +78,10 @@ class LeadLearner:
         limits = self._limits
         if limits.fixed is not None:
             return limits.fixed
-        learned = min(limits.most, limits.least + SAFETY * self._worst)
+        if self._worst > STEADY:
+            return min(limits.most, max(limits.unknown, limits.least + SAFETY * self._worst))
         known = min(1.0, self._observed / ENOUGH)
-        prior = max(limits.unknown, learned)
-        return known * learned + (1.0 - known) * prior
+        return known * limits.least + (1.0 - known) * limits.unknown
 
     @property
     def worst_pause(self) -> float:
@@ -92,8 +94,3 @@ class LeadLearner:
         if self._least_transit is None or transit < self._least_transit:
             self._least_transit = transit
         return transit - self._least_transit
-
-    def _new_starvation(self, report: Report) -> float:
-        new = max(0.0, report.starved - self._starved)
-        self._starved = max(self._starved, report.starved)
-        return new

@@ -13,9 +13,9 @@ never raise it above what an honest client could have.
 """
 
 import math
-from collections import deque
-from dataclasses import dataclass
 
+from playhead.engine.anchor import TOLERANCE, Anchor, Counters, is_invalid
+from playhead.engine.flight import Flight
 from playhead.engine.types import ListenerState, Report
 
 FASTEST = 1.1
@@ -28,31 +28,8 @@ FRESH = 0.75
 STALE = 2.0
 """Seconds after which a listener that should be reporting is treated as one that never does."""
 
-TOLERANCE = 0.010
-"""Seconds of slack in the counter checks: players count in render quanta and resample."""
-
 _FROZEN = frozenset({ListenerState.PAUSED, ListenerState.SUSPENDED})
 _WAITING = frozenset({ListenerState.IDLE, ListenerState.PREBUFFER, ListenerState.STALLED})
-
-
-@dataclass(slots=True)
-class Counters:
-    """Reports that were not taken as they came."""
-
-    stale: int = 0  # older than one already seen
-    invalid: int = 0  # contradict themselves or what was sent
-    clamped: int = 0  # claimed less than an honest listener could hold
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """Counters of the last accepted report; ``at`` is when the client took them, in our time."""
-
-    at: float
-    received: int
-    consumed: int
-    buffered: int
-    state: ListenerState
 
 
 class Playhead:
@@ -74,17 +51,15 @@ class Playhead:
         use_reports: bool = True,
     ) -> None:
         self.counters = Counters()
-        self.sent = 0
         self.one_way = one_way
         self.use_reports = use_reports
         self.first_sent: float | None = None
         self._drain = sample_rate * playback_rate
         self._tolerance = TOLERANCE * sample_rate
         self._threshold = start_threshold * self._drain
-        self._flight: deque[tuple[float, int]] = deque()  # (send stamp, total sent after it)
+        self._flight = Flight(sample_rate)
         self._anchor: Anchor | None = None
         self._reported_at = -math.inf
-        self._client_time = -math.inf
         self._hold: ListenerState | None = None
         self._waiting_since: float | None = now
         self._waiting_for = 0.0  # samples held or in flight while below the threshold
@@ -99,15 +74,15 @@ class Playhead:
         """``samples`` were handed to the network at ``now``."""
         if self.first_sent is None:
             self.first_sent = now
-        self.sent += samples
-        self._flight.append((now, self.sent))
+        self._flight.add(samples, now)
         self._floor_end = max(self._floor_end, now) + samples / (self._drain * FASTEST)
         if self._frozen:
             self._frozen_runway += samples / self._drain
         else:
             self._fold(samples, now + self.one_way)
+            self._lift(now)
         if not self.use_reports:
-            self._forget_arrived(now)
+            self._flight.forget(now - self.one_way)
 
     def hold(self, state: ListenerState | None, now: float) -> None:
         """Freeze the listener (``PAUSED``, ``SUSPENDED``) or, with ``None``, let it go on.
@@ -115,11 +90,11 @@ class Playhead:
         For what the server knows by itself: a pause it was asked for, a socket that is gone.
         """
         self._hold = state
-        if state is None:
-            if self._frozen and not self._reported_frozen():
-                self._thaw(now)
-        elif not self._frozen:
+        reported = self._anchor is not None and self._anchor.state in _FROZEN
+        if state is not None and not self._frozen:
             self._freeze(now)
+        elif state is None and self._frozen and not reported:
+            self._thaw(now)
 
     # -- what the listener says -------------------------------------------------------------
 
@@ -127,27 +102,23 @@ class Playhead:
         """Take a report that arrived at ``now``. False when it was ignored (and counted)."""
         if not self.use_reports:
             return False
-        if self._is_stale(report):
+        if self._anchor is not None and self._anchor.outdates(report):
             self.counters.stale += 1
             return False
-        if self._is_invalid(report):
+        if is_invalid(report, self.sent, self._tolerance):
             self.counters.invalid += 1
             return False
-        self._client_time = report.client_time
         self._reported_at = now
-        self._anchor = Anchor(
-            now - self.one_way, report.received, report.consumed, report.buffered, report.state
-        )
-        while self._flight and self._flight[0][1] <= report.received:
-            self._flight.popleft()
-        self._rebuild(now)
+        self._anchor = Anchor.of(report, now - self.one_way)
+        self._flight.confirm(report.received)
+        self._rebuild(self._anchor, now)
         return True
 
     def overdue(self, now: float) -> float:
-        """Seconds by which audio in flight is later than the one-way delay explains."""
-        if not self._flight:
-            return 0.0
-        return max(0.0, now - 2 * self.one_way - self._flight[0][0])
+        """Seconds by which audio is later than the delay explains, right after a report that
+        arrived at ``now``: it left one delay ago, and what had been sent one delay before that
+        should have been counted in it."""
+        return self._flight.late(now - 2 * self.one_way)
 
     # -- what we believe --------------------------------------------------------------------
 
@@ -161,21 +132,29 @@ class Playhead:
         return max(self._end, self._floor_end)
 
     def runway(self, now: float) -> float:
-        """Seconds of audio sent and not yet played, arrived or not."""
+        """Seconds of audio sent and not yet played, arrived or not; for a dry listener also what
+        is left of the way of the next audio."""
         if self._frozen:
-            return self._frozen_runway
-        if self._waiting_since is not None:
-            return self._waiting_for / self._drain
-        return max(0.0, max(self._end, self._floor_end) - now)
+            believed = self._frozen_runway
+        elif self._waiting_since is not None:
+            believed = self._waiting_for / self._drain
+        else:
+            believed = self._end - now
+        return max(0.0, believed, self._floor_end - now)
+
+    @property
+    def starved(self) -> float:
+        """Seconds spent dry inside the utterance, as last reported."""
+        return self._anchor.starved if self._anchor else 0.0
+
+    @property
+    def sent(self) -> int:
+        """Samples handed to the network."""
+        return self._flight.total
 
     def received(self, now: float) -> int:
         """Samples believed to have arrived: reported, or sent at least one delay ago."""
-        total = self._anchor.received if self._anchor else 0
-        for stamp, sent in self._flight:
-            if stamp + self.one_way > now:
-                break
-            total = max(total, sent)
-        return total
+        return self._flight.arrived(now - self.one_way)
 
     def depth(self, now: float) -> float:
         """Seconds of audio the listener holds: the runway less what is still on its way."""
@@ -211,50 +190,26 @@ class Playhead:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _is_stale(self, report: Report) -> bool:
-        if report.client_time < self._client_time:
-            return True
-        anchor = self._anchor
-        return anchor is not None and (
-            report.consumed < anchor.consumed or report.received < anchor.received
-        )
-
-    def _is_invalid(self, report: Report) -> bool:
-        counts = (report.received, report.consumed, report.buffered, report.discarded)
-        if min(counts) < 0 or not math.isfinite(report.client_time):
-            return True
-        if report.received > self.sent + self._tolerance:
-            return True
-        held = report.consumed + report.discarded + report.buffered
-        return abs(report.received - held) > self._tolerance
-
-    def _reported_frozen(self) -> bool:
-        return self._anchor is not None and self._anchor.state in _FROZEN
-
-    def _rebuild(self, now: float) -> None:
+    def _rebuild(self, anchor: Anchor, now: float) -> None:
         """Start the recursion over from the anchor and fold in what is still in flight."""
-        anchor = self._anchor
-        assert anchor is not None
         was_frozen, self._frozen = self._frozen, False
-        in_flight = max(0, self.sent - anchor.received)
         if self._hold is not None or anchor.state in _FROZEN:
+            in_flight = max(0, self.sent - anchor.received)
             self._frozen = True
             self._frozen_runway = (anchor.buffered + in_flight) / self._drain
             self._waiting_since = None
             return
         if anchor.state in _WAITING:
-            self._wait(anchor, anchor.at if was_frozen else self._since(anchor.at))
+            since = None if was_frozen else self._waiting_since
+            self._wait(anchor, anchor.at if since is None else since)
         else:
             self._waiting_since = None
             self._end = anchor.at + anchor.buffered / self._drain
-        done = anchor.received
-        for stamp, total in self._flight:
-            self._fold(total - done, max(stamp + self.one_way, anchor.at))
-            done = total
-        self._apply_floor(now)
-
-    def _since(self, at: float) -> float:
-        return self._waiting_since if self._waiting_since is not None else at
+        for samples, stamp in self._flight.parts():
+            self._fold(samples, max(stamp + self.one_way, anchor.at))
+        too_early = self._end < self._floor_end - TOLERANCE
+        if self._lift(now) if self.waiting else too_early:
+            self.counters.clamped += 1
 
     def _wait(self, anchor: Anchor, since: float) -> None:
         self._waiting_since = since
@@ -276,14 +231,15 @@ class Playhead:
         self._end = at + self._waiting_for / self._drain
         self._waiting_for = 0.0
 
-    def _apply_floor(self, now: float) -> None:
-        """Refuse to believe less than the fastest honest listener would hold."""
-        if self._waiting_since is not None:
-            if self._floor_end - now > self._threshold / self._drain + TOLERANCE:
-                self._begin(now)
-                self.counters.clamped += 1
-        elif self._end < self._floor_end - TOLERANCE:
-            self.counters.clamped += 1
+    def _lift(self, now: float) -> bool:
+        """Do not believe in waiting where the fastest honest listener would hold its threshold.
+        True when that had been claimed."""
+        if self._waiting_since is None:
+            return False
+        if self._floor_end - now <= self._threshold / self._drain + TOLERANCE:
+            return False
+        self._begin(now)
+        return True
 
     def _freeze(self, now: float) -> None:
         self._frozen_runway = self.runway(now)
@@ -292,15 +248,10 @@ class Playhead:
 
     def _thaw(self, now: float) -> None:
         """Held audio plays on from here; an empty listener waits again."""
+        held = self.runway(now)
         self._frozen = False
-        held = self._frozen_runway
         if held > 0.0 and held * self._drain >= self._threshold:
             self._end = now + self.one_way + held
             return
         self._waiting_since = now
         self._waiting_for = held * self._drain
-
-    def _forget_arrived(self, now: float) -> None:
-        """Without reports nothing else shortens the list of what is in flight."""
-        while len(self._flight) > 1 and self._flight[0][0] + self.one_way <= now:
-            self._flight.popleft()
