@@ -82,6 +82,13 @@ class Connection:
             if self._host is not None:
                 self._host.detach(self, clock.monotonic())
 
+    @property
+    def _attached(self) -> SessionHost | None:
+        """The session, unless a newer connection has taken it over."""
+        if self._host is not None and self._host.outlet is self:
+            return self._host
+        return None
+
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         """A writer or keepalive that fails must not leave a connection that looks alive."""
         if not task.cancelled() and (fault := task.exception()) is not None:
@@ -237,8 +244,8 @@ class Connection:
             self._blocked_timer = None
 
     def _hold(self, held: bool) -> None:
-        if self._host is not None:
-            self._host.blocked(held, clock.monotonic())
+        if self._attached is not None:
+            self._attached.blocked(held, clock.monotonic())
 
     def _release_if_drained(self) -> None:
         if self._backlog <= self._bound // 4 and self._blocked_timer is None:
@@ -281,7 +288,7 @@ class Connection:
         except TimeoutError:
             return False
         self._round_trips.append(max(0.0, self._peer.read_at - sent))
-        if self._host is not None:
+        if self._attached is not None:
             # Queued audio delays a ping, nothing makes it early: the least one is the best.
-            self._host.network_delay(min(self._round_trips) / 2)
+            self._attached.network_delay(min(self._round_trips) / 2)
         return True

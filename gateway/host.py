@@ -63,6 +63,7 @@ class SessionHost:
         self._meter = SessionMeter(hub.metrics, hub.facts.model_rate)
         self._pipes: dict[int, EncoderPipe] = {}
         self._live: dict[int, ListenerState | None] = {}  # engine utterances, and how held
+        self._delays: dict[str, float] = {}
         self._blocked = False
         self._closed = False
         self._timer: TimerHandle | None = None
@@ -120,7 +121,7 @@ class SessionHost:
 
     def network_delay(self, one_way: float) -> None:
         """Half a measured round trip, in seconds."""
-        self._hub.engine.delay(self.id, min(one_way, self._hub.facts.limits.one_way_most))
+        self._delay("ping", min(one_way, self._hub.facts.limits.one_way_most))
 
     # -- the server's side ------------------------------------------------------------------
 
@@ -251,8 +252,13 @@ class SessionHost:
             case ForwardReport(report, arrived):
                 self._meter.report(report)
                 engine.report(report, arrived)
-            case ForwardDelay(client, one_way):
-                engine.delay(client, one_way)
+            case ForwardDelay(_, one_way):
+                self._delay("echo", one_way)
+
+    def _delay(self, source: str, one_way: float) -> None:
+        # Both sources err upwards only: what waits in a queue arrives late, never early.
+        self._delays[source] = one_way
+        self._hub.engine.delay(self.id, min(self._delays.values()))
 
     def _submit(self, effect: Submit, now: float) -> None:
         utterance = effect.request.utterance

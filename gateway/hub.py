@@ -32,6 +32,7 @@ class Hub:
         self.loop = asyncio.get_running_loop()
         self.registry: Registry[SessionHost] = Registry()
         self.counters: Counter[str] = Counter()  # of sessions that have ended
+        self.drain_deadline: float | None = None
         self._routes: dict[int, SessionHost] = {}
         self._threads = ThreadPoolExecutor(encoder_threads, thread_name_prefix="encoder")
         self.engine = open_engine(self.deliver)
@@ -76,6 +77,8 @@ class Hub:
         self.registry.add(host)
         self.metrics.sessions.set(len(self.registry))
         host.open(now)
+        if self.drain_deadline is not None:  # the handshake began before the drain did
+            host.drain(self.drain_deadline, now)
         return host
 
     def abandon(self, host: SessionHost) -> None:
@@ -103,6 +106,12 @@ class Hub:
         rate = self.facts.model_rate
         executor = None if codecs.is_cheap(wire_format, rate) else self._threads
         return EncoderPipe(utterance, codecs.encoder(wire_format, rate), emit, executor=executor)
+
+    def drain(self, deadline: float, now: float) -> None:
+        """Sessions take nothing new from now on, and speak until ``deadline``."""
+        self.drain_deadline = deadline
+        for host in self.registry:
+            host.drain(deadline, now)
 
     @property
     def idle(self) -> bool:

@@ -135,8 +135,7 @@ class GatewayServer:
         now = clock.monotonic()
         deadline = now + self.settings.drain_timeout
         self.draining = True
-        for host in self.hub.registry:
-            host.drain(deadline, now)
+        self.hub.drain(deadline, now)
         while not (self.hub.idle or self._hurry.is_set()) and clock.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), DRAIN_POLL)

@@ -449,6 +449,27 @@ def test_frames_are_replayed_as_they_were_first_sent() -> None:
     uvloop.run(main())
 
 
+def test_a_deaf_old_connection_does_not_hold_the_new_one() -> None:
+    async def main() -> None:
+        async with gateway(slow_hold=0.05, slow_close=0.4, close_timeout=0.5) as running:
+            deaf = await running.greeted()
+            deaf.socket.transport.pause_reading()
+            await deaf.send(Text("!endless "))
+            await eventually(
+                lambda: ListenerState.SUSPENDED in [state for _, state in running.engine.holds]
+            )
+            newer = await resume(running, deaf, 0, "msgpack")
+            reading = asyncio.create_task(newer.closed())
+            await asyncio.sleep(0.8)
+            assert running.engine.holds[-1][1] is None
+            (host,) = running.server.hub.registry
+            assert host.outlet is not None
+            assert len(newer.audio()) > 2 * CHUNK * 100
+            reading.cancel()
+
+    uvloop.run(main())
+
+
 def test_newest_connection_wins() -> None:
     async def main() -> None:
         async with gateway() as running:

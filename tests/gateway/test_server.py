@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
-from playhead.gateway.messages import Done, Draining, End, ErrorEvent, Failed, Text
+from playhead.engine import clock
+from playhead.gateway.messages import Done, Draining, End, ErrorEvent, Failed, Hello, Text
+from playhead.gateway.serve import _until_stopped
 from playhead.gateway.server import bind
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 BOTH = [Subprotocol("playhead.v1.json"), Subprotocol("playhead.v1.msgpack")]
@@ -243,3 +245,30 @@ def test_a_taken_port_cannot_be_bound_again() -> None:
     first = bind("127.0.0.1", 0)
     with first, pytest.raises(OSError, match="in use"):
         bind("127.0.0.1", first.getsockname()[1])
+
+
+def test_a_handshake_that_overlaps_a_drain() -> None:
+    async def main() -> None:
+        async with gateway() as running:
+            now = clock.monotonic()
+            running.server.hub.drain(now + 5.0, now)
+            client = await running.client()
+            with contextlib.suppress(ConnectionClosed):
+                await client.send(Hello(), Text("too late"))
+            assert await client.closed() in (1001, 1012)
+            assert running.engine.requests == []
+
+    uvloop.run(main())
+
+
+def test_a_dead_engine_ends_the_server() -> None:
+    async def main() -> None:
+        async with gateway() as running:
+            stop = asyncio.get_running_loop().create_future()
+            running.engine.dead = RuntimeError("gone")
+            assert await asyncio.wait_for(_until_stopped(running.server, stop), 3) is True
+            running.engine.dead = None
+            stop.set_result(1012)
+            assert await asyncio.wait_for(_until_stopped(running.server, stop), 3) is False
+
+    uvloop.run(main())
