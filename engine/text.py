@@ -66,7 +66,7 @@ class Segmenter:
         found: list[Segment] = []
         begin = 0
         while (cut := self._next_cut(begin, final=final)) is not None:
-            found += self._segment(begin, cut)
+            found.append(self._segment(begin, cut))
             begin = cut
         begin = _skip_space(self._text, begin)
         self._text = self._text[begin:]
@@ -74,13 +74,10 @@ class Segmenter:
         self._scan = max(0, self._scan - begin)
         return found
 
-    def _segment(self, begin: int, cut: int) -> list[Segment]:
-        raw = self._text[begin:cut]
-        text = raw.strip()
-        if not text:
-            return []
+    def _segment(self, begin: int, cut: int) -> Segment:
+        begin = _skip_space(self._text, begin)
         self._count += 1
-        return [Segment(text, self._offset + begin + len(raw) - len(raw.lstrip()))]
+        return Segment(self._text[begin:cut].rstrip(), self._offset + begin)
 
     def _next_cut(self, begin: int, *, final: bool) -> int | None:
         """Index after the segment that starts at ``begin``; None: more text is needed."""
@@ -146,6 +143,8 @@ def _judge_newline(text: str, begin: int, at: int, *, final: bool) -> tuple[_Ver
 
 def _judge_terminal(text: str, begin: int, at: int, *, final: bool) -> tuple[_Verdict, int]:
     """Is the sentence mark at ``at`` the last of a sentence? (Punkt-like rules, no statistics.)"""
+    if at > begin and text[at - 1] in TERMINALS:
+        return _Verdict.GO_ON, at  # inside a run that was judged at its first mark
     waiting = _Verdict.GO_ON if final else _Verdict.WAIT
     window = at + LOOK_AHEAD
     after = at + 1

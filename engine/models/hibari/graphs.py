@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from playhead.engine.models.hibari.shape import BINS, BLOCKS, CHANNELS, KERNEL, LATENTS
+from playhead.engine.models.hibari.shape import (
+    BINS,
+    BLOCKS,
+    CHANNELS,
+    KERNEL,
+    LATENTS,
+    PADDED_BINS,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -43,7 +50,9 @@ def build_decoder(source: onnx.ModelProto) -> onnx.ModelProto:
     the frames that precede in front of each convolution (S = 6 when streaming, 0 at a start);
     ``valid0..7`` [B, V, 1], 1 inside the segment and 0 outside, for the output of each of the
     first eight layers (their width shrinks by 6 per layer when S is 0). Outputs: ``SPECTRA``,
-    each [B, V, 601], then ``right0..8``, the next call's ``left``.
+    each [B, V, 608] of which the first 601 bins count (vector code rounds the odd elements at an
+    array's end differently, so rows of whole vectors make a row independent of its neighbours);
+    then ``right0..8``, the next call's ``left``.
     """
     from onnx import numpy_helper
 
@@ -111,9 +120,10 @@ class _DecoderGraph:
     def _head(self, flow: str) -> None:
         normed = self._layer_norm("head", "m.dec_norm", flow)
         parts = self._linear(
-            "head_linear", normed, self._dequantised("/head"), self._weights["m.head.bias"]
+            "head_linear", normed, _pad_bins(self._dequantised("/head")),
+            _pad_bins(self._weights["m.head.bias"]),
         )
-        sizes = self._constant("sizes", np.full(5, BINS, np.int64))
+        sizes = self._constant("sizes", np.full(len(SPECTRA), PADDED_BINS, np.int64))
         names = ["log_harmonic", "turn", "log_noise", "log_free", "phase"]
         self._nodes.append(_node("Split", [parts, sizes], names, axis=-1))
         self._constant("loudest", np.float32(7.0))
@@ -125,7 +135,7 @@ class _DecoderGraph:
         self._polar("harmonic", harmonic, angle)
         self._polar("free", free, "phase")
         self._node("Identity", [noise], "noise")
-        outputs = [_tensor(name, ["batch", "new", BINS]) for name in SPECTRA]
+        outputs = [_tensor(name, ["batch", "new", PADDED_BINS]) for name in SPECTRA]
         self._outputs[:0] = outputs
 
     def _magnitude(self, name: str) -> str:
@@ -190,6 +200,13 @@ class _DecoderGraph:
 
     def _input(self, name: str, shape: list[str | int]) -> None:
         self._inputs.append(_tensor(name, shape))
+
+
+def _pad_bins(head: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Columns of the head, [..., 5 * 601] to [..., 5 * 608]."""
+    parts = head.reshape(*head.shape[:-1], len(SPECTRA), BINS)
+    widths = [(0, 0)] * (parts.ndim - 1) + [(0, PADDED_BINS - BINS)]
+    return np.pad(parts, widths).reshape(*head.shape[:-1], -1)
 
 
 def _node(kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Any:

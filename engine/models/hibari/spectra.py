@@ -61,7 +61,7 @@ class SpectrumDecoder:
         self._session = open_session(path)
 
     def advance(self, sources: Sequence[LatentSource], count: int) -> list[Floats]:
-        """Next ``count`` spectra of each source: five arrays [B, count, 601] (graphs.SPECTRA).
+        """Next ``count`` spectra of each source: five arrays [B, count, 608] (graphs.SPECTRA).
 
         All sources must be fresh or all must be under way. Rows are the same, bit for bit,
         whichever streams share the call.

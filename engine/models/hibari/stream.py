@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from playhead.engine.models.hibari.shape import BINS, FFT, HOP
+from playhead.engine.models.hibari.shape import BINS, HOP
 from playhead.engine.models.hibari.spectra import LatentSource, SpectrumDecoder
 from playhead.engine.models.hibari.vocoder import (
     AHEAD,
@@ -62,12 +62,15 @@ class SegmentStream:
             raise ValueError(f"{frames} frames asked of a segment that has {left} left")
         count = streams[0].needed(frames)
         parts = decoder.advance([stream._source for stream in streams], count)
-        excited = [excite(stream._voicing, count) for stream in streams]
-        windows = np.concatenate([windows for windows, _ in excited])
-        noise = np.concatenate([noise for _, noise in excited])
-        rendered = render(windows, noise, [part.reshape(-1, BINS) for part in parts])
-        shaped = rendered.reshape(len(streams), count, FFT)
-        return [stream._finish(shaped[row]) for row, stream in enumerate(streams)]
+        return [
+            stream._sound([part[row, :, :BINS] for part in parts], count)
+            for row, stream in enumerate(streams)
+        ]
+
+    def _sound(self, parts: list[Floats], count: int) -> Pcm:
+        # Per stream, although one transform could take all: SIMD groups its rows, so that the
+        # last bits of a row would depend on how many there are.
+        return self._finish(render(*excite(self._voicing, count), parts))
 
     def _finish(self, fresh: Floats) -> Pcm:
         out = overlap_add(self._voicing, fresh)

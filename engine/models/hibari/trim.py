@@ -1,8 +1,9 @@
 """How much of the near-silence around a segment is kept.
 
 The model leaves about 300 ms in front and 480 ms behind. The log energy among its latents tells
-where sound is: silence sits near -1.9, the first audible frame (2 % of peak) two or three frames
-after -1.0 is passed, the last one six to eight frames before the energy falls back below it.
+where sound is. Over 20 short sentences the first frame above 2 % of the peak amplitude came 0 to 3
+frames after the energy passed -0.6 (median 1.5), with less than 1.2 % of the peak before; at the
+end the energy falls below -1.0 six to eight frames after the last frame above 2 %. Silence is -1.9.
 """
 
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-AUDIBLE = -1.0
-"""Log energy (standardised, as the model uses it) above which a frame counts as sound."""
+ONSET = -0.6
+DECAY = -1.0
+"""Log energy (standardised, as the model uses it) at which sound sets in, and has died away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +24,26 @@ class Margins:
     tail: int
 
 
-FIRST_LEAD = 1
+FIRST_LEAD = 0
 _SENTENCE = Margins(lead=12, tail=8)   # with the voice's own decay about 350 ms of pause
 _CLAUSE = Margins(lead=4, tail=3)      # about 180 ms
-_NONE = Margins(lead=1, tail=0)        # the text was cut inside a clause
+MID_CLAUSE = Margins(lead=1, tail=0)   # the text was cut inside a clause
 
 
 def margins_after(text: str) -> Margins:
     """Pause that belongs after a segment's text: its own tail and the lead of what follows."""
     ending = text.rstrip("\"')]}”’»")[-1:]  # noqa: RUF001
-    if ending in ",;:—":
-        return _CLAUSE if ending else _NONE
-    return _SENTENCE if ending in ".!?…。！？" else _NONE  # noqa: RUF001
+    if ending and ending in ",;:—":
+        return _CLAUSE
+    return _SENTENCE if ending and ending in ".!?…。！？" else MID_CLAUSE  # noqa: RUF001
 
 
 def audible_span(
     energy: npt.NDArray[np.float32], lead: int, tail: int
 ) -> tuple[int, int]:
     """Frames [start, stop) to keep of ``energy`` [F]. Empty when nothing is audible."""
-    loud = np.flatnonzero(energy > AUDIBLE)
-    if not len(loud):
+    sounding = np.flatnonzero(energy > ONSET)
+    if not len(sounding):
         return 0, 0
-    return max(0, int(loud[0]) - lead), min(len(energy), int(loud[-1]) + 1 + tail)
+    last = int(np.flatnonzero(energy > DECAY)[-1])
+    return max(0, int(sounding[0]) - lead), min(len(energy), last + 1 + tail)

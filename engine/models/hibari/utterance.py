@@ -7,11 +7,18 @@ from playhead.engine.models.hibari.backbone import Backbone
 from playhead.engine.models.hibari.frontend import Frontend, Mark, Notice, Piece
 from playhead.engine.models.hibari.shape import ENERGY, HOP
 from playhead.engine.models.hibari.stream import SegmentStream
-from playhead.engine.models.hibari.trim import FIRST_LEAD, Margins, audible_span, margins_after
+from playhead.engine.models.hibari.trim import (
+    FIRST_LEAD,
+    MID_CLAUSE,
+    Margins,
+    audible_span,
+    margins_after,
+)
 from playhead.engine.text import Segment, Segmenter
 from playhead.engine.types import Request, StepResult, TextWarning, Word
 
-_WITHIN_SEGMENT = Margins(lead=1, tail=0)
+ANTICIPATION = 4
+"""Frames by which a phoneme is heard before its duration starts (2 to 7 at 20 sentence onsets)."""
 
 
 @dataclass(slots=True)
@@ -49,6 +56,7 @@ class Utterance:
     _made: int = 0                    # frames of all pieces run so far
     _released: int = 0                # frames
     _count: int = 0                   # pieces run so far
+    _planned: bool = False            # there was something to speak
     _warned: bool = False
 
     def push(self, delta: str, *, flush: bool, end: bool) -> bool:
@@ -92,9 +100,10 @@ class Utterance:
     def _plan(self, frontend: Frontend, segment: Segment) -> None:
         pieces, notices = frontend.plan(segment.text, segment.start)
         self._notices += notices
+        self._planned = True
         pause = margins_after(segment.text)
         for piece in pieces:
-            self._pieces.append((piece, pause if piece.last else _WITHIN_SEGMENT))
+            self._pieces.append((piece, pause if piece.last else MID_CLAUSE))
 
     def _run(self, backbone: Backbone, piece: Piece, pause: Margins) -> bool:
         """Frames of ``piece`` become releasable. False: none of them is audible."""
@@ -107,7 +116,8 @@ class Utterance:
         self.streams.append(SegmentStream(made.latents, made.f0, start, stop, seed))
         words = deque(_word(mark, self._made * HOP) for mark in self._unheard)
         for mark in piece.marks:
-            frame = min(max(int(made.first_frame[mark.phoneme]) - start, 0), stop - start - 1)
+            heard = int(made.first_frame[mark.phoneme]) - ANTICIPATION - start
+            frame = min(max(heard, 0), stop - start - 1)
             words.append(_word(mark, (self._made + frame) * HOP))
         self._current = _Released(stop - start, words)
         self._unheard = []
@@ -135,7 +145,7 @@ class Utterance:
             hungry=not self.text_ended and not self._has_more(),
             ended=ended,
             words=words,
-            warnings=self._warnings(nothing_heard=ended and not self._made),
+            warnings=self._warnings(nothing_heard=ended and self._planned and not self._made),
         )
 
     def _last_words(self) -> tuple[Word, ...]:
