@@ -3,7 +3,7 @@
 FROM python:3.11-slim AS build
 WORKDIR /src
 RUN python -m venv /opt/playhead
-ENV PATH=/opt/playhead/bin:$PATH XDG_CACHE_HOME=/opt/cache
+ENV PATH=/opt/playhead/bin:$PATH PLAYHEAD_CACHE=/opt/voice
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY codecs codecs
 COPY engine engine
@@ -20,8 +20,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --no-create-home playhead
 COPY --from=build /opt/playhead /opt/playhead
-COPY --from=build /opt/cache /opt/cache
-ENV PATH=/opt/playhead/bin:$PATH XDG_CACHE_HOME=/opt/cache PYTHONUNBUFFERED=1
+COPY --from=build /opt/voice /opt/voice
+ENV PATH=/opt/playhead/bin:$PATH PLAYHEAD_CACHE=/opt/voice PYTHONUNBUFFERED=1
 USER playhead
 EXPOSE 8080
 # The first SIGTERM drains: what is being spoken is finished, nothing new is taken.

@@ -46,6 +46,7 @@ voice: $(VENV)/.runtime
 
 .PHONY: run
 run: voice
+	@$(PY) -c 'from playhead.codecs import opus; print(end=(opus.unavailable() or "") + "\n")' | grep . || true
 	@exec $(VENV)/bin/playhead serve --host $(HOST) --port $(PORT) $(ARGS)
 
 .PHONY: system

@@ -11,4 +11,5 @@ async def main() -> None:
                 print(f"sample {part.position} {part.lane} {[word.text for word in part.words]}")
                 wav.write(part.pcm)
 
+
 asyncio.run(main())
