@@ -5,6 +5,7 @@ Subcommands import what they need when they run, so that ``playhead --help`` is 
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -15,8 +16,18 @@ from playhead.gateway import settings as gateway_settings
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
     """Run one command; returns its exit status. 2 means that the command line is wrong."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = _parser(arguments)
-    args = parser.parse_args(arguments)
+    args = _parser(arguments).parse_args(arguments)
+    try:
+        return _run(args, os.environ if environ is None else environ)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # The reader of a pipe (head, say) has seen enough; what is still buffered goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.command == "say":
         from playhead.client import say
 
@@ -25,7 +36,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
         from playhead.engine import simulate
 
         return simulate.run(args)
-    return _serve(args, os.environ if environ is None else environ)
+    return _serve(args, environ)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

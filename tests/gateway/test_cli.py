@@ -239,6 +239,23 @@ def test_other_commands_are_delegated(
     assert [args.own for args in ran] == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "status"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)]
+)
+def test_an_interrupted_command_is_quiet(fault: type[BaseException], status: int) -> None:
+    code = (
+        "import sys, playhead.engine.simulate as simulate\n"
+        "from playhead.gateway.cli import main\n"
+        f"def run(args): raise {fault.__name__}\n"
+        "simulate.run = run\n"
+        "sys.exit(main(['simulate']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+
+
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ((["--help"], "simulate"), (["--version"], "0."), (["serve", "-h"], "--port"))
     for flags, says in asked:
