@@ -14,6 +14,7 @@ const STATES = {
   paused: "Paused.",
   suspended: "Your browser holds the sound. Click anywhere to let it play.",
 };
+const LINKS = { open: "Connected", closed: "Closed" };
 const WORD = /\S+/gu;
 
 const address = new URL("v1/session", location.href);
@@ -133,7 +134,7 @@ function finished(utterance) {
 
 client.addEventListener("connection", ({ detail: { state, text } }) => {
   byId("link").dataset.state = state;
-  byId("link-text").textContent = state === "open" ? "Connected" : state === "closed" ? "Closed" : "Connecting …";
+  byId("link-text").textContent = LINKS[state] ?? "Connecting …";
   if (state === "open") {
     notice("");
     if (client.current === null && shown === null) say("Ready.");
@@ -157,7 +158,9 @@ client.addEventListener("notice", ({ detail: { level, message, expected } }) => 
 client.addEventListener("latency", ({ detail: { roundTrip } }) => {
   byId("trip").textContent = millis(Math.max(0, roundTrip));
 });
-client.addEventListener("draining", () => notice("The server is about to restart; it finishes what it is saying.", "warning"));
+client.addEventListener("draining", () => {
+  notice("The server is about to restart; it finishes what it is saying.", "warning");
+});
 
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();

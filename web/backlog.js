@@ -35,7 +35,8 @@ export class Backlog {
 
   /** The server has opened the utterance, so it has all that came before. @param {string} id */
   confirm(id) {
-    const place = this.#sent.findIndex(({ message }) => message.type === "start" && message.id === id);
+    const opened = ({ message }) => message.type === "start" && message.id === id;
+    const place = this.#sent.findIndex(opened);
     this.#sent.splice(0, place + 1);
   }
 

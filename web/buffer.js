@@ -64,7 +64,7 @@ export class PlayerBuffer {
     this.#note(utterance);
   }
 
-  /** The utterance is complete: what is left plays out, below the threshold too. @param {number} epoch */
+  /** All of it is here: what is left plays out, below the threshold too. @param {number} epoch */
   end(epoch) {
     const utterance = this.#find(epoch);
     if (utterance === undefined) return;

@@ -54,3 +54,21 @@ export function fromBase64(text) {
   for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
   return bytes.buffer;
 }
+
+/**
+ * The sound of an audio message. Silence stands for what cannot be read, so that positions stay
+ * true.
+ * @param {{samples: number, data?: string}} message
+ * @param {ArrayBuffer | null} data  its binary frame, if it had one
+ * @param {string} codec
+ * @param {(text: string) => void} complain
+ * @returns {Float32Array}
+ */
+export function soundOf(message, data, codec, complain) {
+  try {
+    return decode(codec, data ?? fromBase64(message.data ?? ""), message.samples);
+  } catch (error) {
+    complain(`A piece of sound cannot be read: ${error.message}`);
+    return new Float32Array(message.samples);
+  }
+}

@@ -27,13 +27,13 @@ const FINAL_CLOSES = new Map([
  * @typedef {{type: string, [field: string]: any}} Message
  *
  * @typedef {object} Handlers
- * @property {(ready: Message) => void} ready                a socket is open; `resumed` says whether the session goes on
+ * @property {(ready: Message) => void} ready   a socket is open; `resumed`: the session goes on
  * @property {(message: Message, data: ArrayBuffer | null) => void} message
- * @property {(text: string) => void} down                   the socket is gone, another is tried
- * @property {(reason: Message) => void} lost                the session is gone; a new one is opened
- * @property {(text: string) => void} closed                 for good
- * @property {(text: string) => void} fault                  the server sent something unreadable
- * @property {() => number} [now]                            ms, monotonic
+ * @property {(text: string) => void} down      the socket is gone, another is tried
+ * @property {(reason: Message) => void} lost   the session is gone; a new one is opened
+ * @property {(text: string) => void} closed    for good
+ * @property {(text: string) => void} fault     the server sent something unreadable
+ * @property {() => number} [now]               ms, monotonic
  */
 
 export class Connection {
@@ -58,7 +58,11 @@ export class Connection {
   #retryTimer = 0;
   #pingTimer = 0;
 
-  /** @param {string} url ws: or wss: @param {object} hello fields of `hello` @param {Handlers} handlers */
+  /**
+   * @param {string} url ws: or wss:
+   * @param {object} hello fields of `hello`
+   * @param {Handlers} handlers
+   */
   constructor(url, hello, handlers) {
     this.#url = url;
     this.#hello = hello;
@@ -94,7 +98,7 @@ export class Connection {
     this.#pingTimer = setInterval(() => this.#beat(), PING_MS);
   }
 
-  /** Send for sure: now, or as soon as a socket is ready, again if need be. @param {Message} message */
+  /** Send for sure: as soon as a socket is ready, again if need be. @param {Message} message */
   send(message) {
     this.#backlog.put(message);
     this.#pump();
@@ -133,7 +137,8 @@ export class Connection {
 
   #helloMessage() {
     const hello = { type: "hello", ...this.#hello, binary_audio: true };
-    return this.#session === null ? hello : { ...hello, resume: { ...this.#session, seq: this.#seq } };
+    if (this.#session === null) return hello;
+    return { ...hello, resume: { ...this.#session, seq: this.#seq } };
   }
 
   /** @param {string | ArrayBuffer} frame */
@@ -244,8 +249,9 @@ export class Connection {
   }
 
   #beat() {
-    if (this.#now() - this.#lastMessageAt > SILENCE_MS) this.#restart("The server does not answer.");
-    else if (this.trySend({ type: "ping", time: this.#now() })) this.#attempt = 0;
+    const now = this.#now();
+    if (now - this.#lastMessageAt > SILENCE_MS) this.#restart("The server does not answer.");
+    else if (this.trySend({ type: "ping", time: now })) this.#attempt = 0;
   }
 
   #detach() {

@@ -12,7 +12,7 @@ export class Lineup {
   #base = 0;
   #highest = 0;
 
-  /** What plays now or plays next; what was cancelled does not count. @returns {Utterance | null} */
+  /** What plays now or next, if it was not cancelled. @returns {Utterance | null} */
   get current() {
     return this.#live.find((utterance) => !utterance.cancelling) ?? null;
   }

@@ -88,7 +88,10 @@ export class Player extends EventTarget {
     this.#post({ type: "end", epoch }, []);
   }
 
-  /** Silence epochs `first` to `last`, by default all. @param {number} [first] @param {number} [last] */
+  /**
+   * Silence epochs `first` to `last`, by default all.
+   * @param {number} [first] @param {number} [last]
+   */
   clear(first = 0, last = Infinity) {
     this.#post({ type: "clear", first, last }, []);
   }
@@ -98,7 +101,10 @@ export class Player extends EventTarget {
     this.#post({ type: "pause", on }, []);
   }
 
-  /** Copy every rendered block to `listener`; null stops. @param {((pcm: Float32Array) => void) | null} listener */
+  /**
+   * Copy every rendered block to `listener`.
+   * @param {((pcm: Float32Array) => void) | null} listener null stops
+   */
   tap(listener) {
     this.#tap = listener;
     this.#post({ type: "tap", on: listener !== null }, []);

@@ -11,7 +11,7 @@
  */
 
 import { Connection } from "./connection.js";
-import { decode, fromBase64 } from "./codec.js";
+import { soundOf } from "./codec.js";
 import { Lineup } from "./lineup.js";
 import { Player } from "./player.js";
 import { Reporter } from "./reporter.js";
@@ -19,7 +19,9 @@ import { Utterance } from "./utterance.js";
 
 /** @typedef {import("./connection.js").Message} Message */
 /** @typedef {import("./player.js").Position} Position */
-/** @typedef {import("./utterance.js").Outcome} Outcome */
+
+/** @param {Message} pong @param {number} now ms */
+const roundTrip = ({ time, received, sent }, now) => now - time - (sent - received);
 
 const TEXT_LIMIT = 2000; // code points in one `text` message
 const REFUSALS = new Set(["draining", "overloaded", "unknown_voice"]); // of a `start`
@@ -54,8 +56,10 @@ export class PlayheadClient extends EventTarget {
    * @param {"pcm_s16le"|"pcm_f32le"} [options.codec]
    * @param {number} [options.startThreshold]  ms of sound collected before playing starts
    */
-  constructor({ url, voice, speed, sampleRate = 24000, codec = "pcm_s16le", startThreshold = 100 }) {
+  constructor(options) {
     super();
+    const { url, voice, speed, codec = "pcm_s16le" } = options;
+    const { sampleRate = 24000, startThreshold = 100 } = options;
     const hello = { voice, speed, codec, sample_rate: sampleRate, start_threshold: startThreshold };
     this.sampleRate = sampleRate;
     this.player = new Player({ sourceRate: sampleRate, startThreshold: startThreshold / 1000 });
@@ -70,8 +74,9 @@ export class PlayheadClient extends EventTarget {
     this.#reporter = new Reporter(this.connection, this.#lineup, this.#now);
     this.player.addEventListener("playback", (event) => this.#onPlayback(event.detail));
     this.player.addEventListener("platform", (event) => this.#emit("platform", event.detail));
-    this.player.addEventListener("fault", (event) => this.#notice("error",
-      { code: "player", ...event.detail }));
+    this.player.addEventListener("fault", (event) => {
+      this.#notice("error", { code: "player", ...event.detail });
+    });
   }
 
   /**
@@ -188,7 +193,7 @@ export class PlayheadClient extends EventTarget {
       case "warning": this.#notice("warning", message); break;
       case "error": this.#onError(message); break;
       case "draining": this.#emit("draining", { deadline: message.deadline }); break;
-      case "pong": this.#onPong(message); break;
+      case "pong": this.#emit("latency", { roundTrip: roundTrip(message, this.#now()) }); break;
       default: break; // of a newer server: not for us
     }
   }
@@ -196,8 +201,8 @@ export class PlayheadClient extends EventTarget {
   /** @param {Message} message */
   #onStarted({ epoch, id }) {
     const utterance = this.#lineup.confirm(epoch, id);
-    if (utterance === null) {
-      this.connection.send({ type: "cancel", epoch }); // its `start` was refused, its text was not
+    if (utterance === null) { // its `start` was refused, its text was not
+      this.connection.send({ type: "cancel", epoch });
       return;
     }
     if (!utterance.cancelling) this.player.begin(utterance.key);
@@ -206,17 +211,12 @@ export class PlayheadClient extends EventTarget {
 
   /** @param {Message} message @param {ArrayBuffer | null} data */
   #onAudio(message, data) {
-    this.#reporter.echo = message.sent;
+    this.#reporter.arrived(message.sent);
     const utterance = this.#lineup.byEpoch(message.epoch);
     if (utterance === null || utterance.cancelling) return;
-    const bytes = data ?? fromBase64(message.data ?? "");
-    let pcm;
-    try {
-      pcm = decode(this.session?.codec, bytes, message.samples);
-    } catch (error) {
-      this.#notice("error", { code: "bad_audio", message: `A piece of sound is unreadable: ${error.message}` });
-      return;
-    }
+    const pcm = soundOf(message, data, this.session?.codec, (text) => {
+      this.#notice("error", { code: "bad_audio", message: text });
+    });
     utterance.addAudio(message, pcm);
     if (pcm.length > 0) this.player.push(utterance.key, pcm);
     if (message.final) this.player.end(utterance.key);
@@ -230,8 +230,7 @@ export class PlayheadClient extends EventTarget {
     if (message.type === "cancelled") this.player.clear(utterance.key, utterance.key);
     else this.player.end(utterance.key); // of a failed one, what has arrived is still played
     if (message.type === "failed") this.#notice("error", message);
-    const all = { heard_text: utterance.text, unheard_text: "" };
-    this.#finish(utterance, { ...(message.type === "done" ? all : {}), ...message });
+    this.#finish(utterance, message);
   }
 
   /** @param {Message} error */
@@ -241,18 +240,18 @@ export class PlayheadClient extends EventTarget {
       this.player.end(utterance.key);
       const heard = this.heard(utterance);
       const { heardText, unheardText } = utterance.splitAt(heard);
-      this.#finish(utterance, { type: "lost", heard, heard_text: heardText, unheard_text: unheardText, message: error.message });
+      this.#finish(utterance, { type: "lost", heard, heard_text: heardText,
+        unheard_text: unheardText, message: error.message });
     }
     this.#lineup.newSession();
-    this.#reporter.echo = undefined;
+    this.#reporter.reset();
   }
 
   /** @param {string} text */
   #onClosed(text) {
     this.#onLost({ type: "lost", message: text });
     for (const utterance of this.#lineup.all) {
-      this.#finish(utterance, { type: "lost", heard: 0, heard_text: "", unheard_text: utterance.text,
-        message: text });
+      this.#finish(utterance, { type: "lost", message: text });
     }
     this.#emit("connection", { state: "closed", text });
   }
@@ -262,17 +261,11 @@ export class PlayheadClient extends EventTarget {
     const refused = this.#lineup.unstarted[0];
     if (refused !== undefined && REFUSALS.has(error.code)) {
       this.#refusedAt = this.#now();
-      this.#finish(refused, { type: "failed", heard: 0, heard_text: "",
-        unheard_text: refused.text, message: error.message });
+      this.#finish(refused, { type: "failed", message: error.message });
     } else if (error.code === "invalid_state" && this.#now() - this.#refusedAt < ECHO_MS) {
       return; // the refused utterance's `end`: nothing new
     }
     this.#notice("error", error);
-  }
-
-  /** @param {Message} pong */
-  #onPong({ time, received, sent }) {
-    this.#emit("latency", { roundTrip: this.#now() - time - (sent - received) });
   }
 
   /** @param {{position: Position, changed: boolean}} detail */
@@ -285,10 +278,11 @@ export class PlayheadClient extends EventTarget {
   /** @param {Utterance} utterance @param {Message} message */
   #finish(utterance, message) {
     this.#lineup.remove(utterance);
+    const heardText = message.heard_text ?? (message.type === "done" ? utterance.text : "");
     utterance.finish({
-      reason: message.type, heard: message.heard, heardText: message.heard_text,
-      unheardText: message.unheard_text, estimated: message.estimated ?? false,
-      message: message.message ?? "",
+      reason: message.type, heard: message.heard ?? 0, heardText,
+      unheardText: message.unheard_text ?? utterance.text.slice(heardText.length),
+      estimated: message.estimated ?? false, message: message.message ?? "",
     });
     this.#emit("finished", { utterance });
   }

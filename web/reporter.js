@@ -9,9 +9,8 @@ export class Reporter {
   #lineup;
   #now;
   #lastAt = -Infinity;
-
-  /** Server stamp of the last sound seen, for its clock. @type {number | undefined} */
-  echo = undefined;
+  /** @type {{stamp: number, at: number} | null} the last sound seen, for the server's clock */
+  #echo = null;
 
   /**
    * @param {import("./connection.js").Connection} connection
@@ -22,6 +21,16 @@ export class Reporter {
     this.#connection = connection;
     this.#lineup = lineup;
     this.#now = now;
+  }
+
+  /** Sound came. @param {number} stamp the server's, ms */
+  arrived(stamp) {
+    this.#echo = { stamp, at: this.#now() };
+  }
+
+  /** A new session: the old server's stamps mean nothing. */
+  reset() {
+    this.#echo = null;
   }
 
   /**
@@ -40,10 +49,12 @@ export class Reporter {
     const epoch = this.#lineup.epochOf(position.epoch);
     if (epoch === null) return;
     const { received, consumed, heard, buffered, discarded, state, underruns, starved } = position;
+    const time = this.#now();
+    const echo = this.#echo === null ? {} : { echo: this.#echo.stamp, hold: time - this.#echo.at };
     const sent = this.#connection.trySend({
       type: "report", epoch, received, consumed, heard, buffered, discarded, state, underruns,
-      starved, time: this.#now(), seq: this.#connection.seq, echo: this.echo,
+      starved, time, seq: this.#connection.seq, ...echo,
     });
-    if (sent) this.#lastAt = this.#now();
+    if (sent) this.#lastAt = time;
   }
 }

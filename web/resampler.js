@@ -95,7 +95,7 @@ export class Resampler {
   constructor(sourceRate, outputRate) {
     if (!(Number.isInteger(sourceRate) && Number.isInteger(outputRate)
           && sourceRate > 0 && outputRate > 0)) {
-      throw new RangeError(`rates must be positive whole numbers, got ${sourceRate}, ${outputRate}`);
+      throw new RangeError(`rates must be whole and positive, got ${sourceRate}, ${outputRate}`);
     }
     const divisor = gcd(sourceRate, outputRate);
     this.#up = outputRate / divisor;

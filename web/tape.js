@@ -86,7 +86,7 @@ export class Tape {
     if (right < 0 || left > this.#width) return;
     const context = this.#context;
     const colour = this.#colours[chunk.lane] ?? this.#colours.ink;
-    context.fillStyle = colour;
+    context.fillStyle = cut && right > this.#width * PLAYHEAD ? this.#colours.line : colour;
     context.globalAlpha = right <= this.#width * PLAYHEAD ? 0.06 : 0.14;
     context.beginPath();
     context.roundRect(left + 0.5, 8, Math.max(1, right - left - 1), this.#height - 16, 4);

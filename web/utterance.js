@@ -104,8 +104,8 @@ export class Utterance {
 
   /** @param {Chunk & {words?: Word[], final: boolean}} message @param {Float32Array} pcm */
   addAudio(message, pcm) {
-    if (this.firstAudio === null && message.samples > 0) this.firstAudio = this.#now() - this.#askedAt;
     if (message.samples > 0) {
+      this.firstAudio ??= this.#now() - this.#askedAt;
       const { position, samples, lane, slack, depth } = message;
       this.chunks.push({ position, samples, lane, slack, depth, peaks: peaksOf(pcm) });
     }
@@ -114,7 +114,10 @@ export class Utterance {
     this.complete = message.final;
   }
 
-  /** The text split where the listener is. A word is heard once its first sample was. @param {number} heard */
+  /**
+   * The text split where the listener is. A word is heard once its first sample was.
+   * @param {number} heard wire samples
+   */
   splitAt(heard) {
     const points = [...this.text];
     const spoken = this.words.filter((word) => word.position < heard);

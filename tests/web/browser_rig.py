@@ -1,10 +1,14 @@
 """The page in headless Chromium, with a server behind it."""
 
+import base64
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 from stub_server import Script, StubServer
@@ -27,10 +31,9 @@ def chromium() -> str | None:
 
 @dataclass
 class Visit:
-    """The page in a browser, what it complained about, and the server behind it."""
+    """The page in a browser, and what it complained about."""
 
     page: Page
-    server: StubServer
     complaints: list[str] = field(default_factory=list)
 
     def js(self, expression: str) -> Any:
@@ -53,17 +56,39 @@ class Visit:
     def notice(self) -> str:
         return self.page.inner_text("#notice")
 
-    def speak(self, text: str | None = None, script: Script | None = None) -> None:
-        self.server.script = script or Script()
-        self.server.received.clear()
-        if text is not None:
-            self.page.fill("#text", text)
+    def ask(self, text: str) -> None:
+        self.page.fill("#text", text)
         self.js("window.positions = []")
         self.page.click("#speak")
 
-    def finish(self) -> None:
-        self.until("document.querySelector('#status').textContent === 'Finished.'")
+    def until_status(self, start: str, seconds: float = 15.0) -> None:
+        self.until(
+            f"document.querySelector('#status').textContent.startsWith('{start}')", seconds
+        )
 
+    def finish(self) -> None:
+        self.until_status("Finished.")
+
+
+@dataclass
+class StubVisit(Visit):
+    """… with the scripted server behind it."""
+
+    server: StubServer = field(kw_only=True)
+
+    def speak(self, text: str, script: Script | None = None) -> None:
+        self.server.script = script or Script()
+        self.server.received.clear()
+        self.ask(text)
+
+
+PACKED = """() => {
+  let text = '';
+  for (const block of captured) text += String.fromCharCode(...new Uint8Array(block.buffer));
+  return btoa(text);
+}"""
+
+V = TypeVar("V", bound=Visit)
 
 WATCH = """() => {
   window.positions = [];
@@ -73,13 +98,48 @@ WATCH = """() => {
 }"""
 
 
-def open_page(browser: Browser, server: StubServer, **context: Any) -> Visit:
+def open_page(browser: Browser, url: str, visit: Callable[[Page], V], **context: Any) -> V:
+    """``visit`` makes a ``Visit`` of a page. Returns when the page is connected."""
     page = browser.new_context(**context).new_page()
-    visit = Visit(page, server)
-    page.on("console", lambda message: visit.complaints.append(message.text)
+    opened = visit(page)
+    page.on("console", lambda message: opened.complaints.append(message.text)
             if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-    page.goto(server.url)
-    visit.until("document.querySelector('#link').dataset.state === 'open'")
-    visit.js(WATCH)
-    return visit
+    page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    page.goto(url)
+    opened.until("document.querySelector('#link').dataset.state === 'open'")
+    opened.js(WATCH)
+    return opened
+
+
+Sound = npt.NDArray[np.float64]
+
+
+def captured(visit: Visit) -> tuple[Sound, int]:
+    """All that the audio thread rendered, and its rate in Hz."""
+    visit.js("playhead.player.tap(null)")
+    visit.page.wait_for_timeout(150)
+    samples = np.frombuffer(base64.b64decode(visit.js(PACKED)), np.float32)
+    return samples.astype(np.float64), visit.js("playhead.player.outputRate")
+
+
+def speech(pcm: Sound) -> Sound:
+    """Without the silence before and after."""
+    loud = np.flatnonzero(np.abs(pcm) > 1e-4)
+    assert len(loud), "nothing was rendered"
+    return pcm[loud[0]: loud[-1] + 1]
+
+
+def assert_honest(reports: list[dict[str, Any]]) -> None:
+    for report in reports:
+        assert report["received"] == (
+            report["consumed"] + report["discarded"] + report["buffered"]
+        ), report
+        assert 0 <= report["heard"] <= report["consumed"]
+    for name in ("epoch", "time", "seq"):
+        values = [report[name] for report in reports]
+        assert values == sorted(values)
+    for epoch in {report["epoch"] for report in reports}:
+        own = [report for report in reports if report["epoch"] == epoch]
+        for name in ("received", "consumed", "heard", "discarded", "underruns", "starved"):
+            values = [report[name] for report in own]
+            assert values == sorted(values), name

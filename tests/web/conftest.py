@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_rig import FLAGS, Visit, chromium, open_page
+from browser_rig import FLAGS, StubVisit, chromium, open_page
 from playwright.sync_api import Browser, sync_playwright
 from stub_server import Script, StubServer
 
@@ -28,9 +28,9 @@ def server() -> Iterator[StubServer]:
 
 
 @pytest.fixture
-def visit(browser: Browser, server: StubServer) -> Iterator[Visit]:
+def visit(browser: Browser, server: StubServer) -> Iterator[StubVisit]:
     server.script = Script()
-    opened = open_page(browser, server)
+    opened = open_page(browser, server.url, lambda page: StubVisit(page, server=server))
     yield opened
     opened.page.context.close()
 

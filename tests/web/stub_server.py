@@ -42,7 +42,7 @@ class Script:
 
     samples: int = 36_000
     chunk: int = 1_920
-    burst: int = 10
+    burst: int = 20
     pace: float = 0.03
     stall_at: int | None = None
     stall_for: float = 1.0
@@ -124,8 +124,10 @@ class StubServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
 
     @property
     def url(self) -> str:
@@ -146,6 +148,13 @@ class StubServer:
             self._serve_socket, "127.0.0.1", 0, process_request=self._page, compression=None,
             subprotocols=["playhead.v1.json"],  # type: ignore[list-item]
         )
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        for session in self._sessions.values():
+            session.drop()
+        self._server.close()
+        await self._server.wait_closed()
 
     def _page(self, _: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]

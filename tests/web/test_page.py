@@ -1,11 +1,18 @@
 """The demo page in headless Chromium, against a server that misbehaves on demand."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from browser_rig import DESKTOP, PHONE, Visit, open_page
+from browser_rig import (
+    DESKTOP,
+    PHONE,
+    StubVisit,
+    assert_honest,
+    captured,
+    open_page,
+    speech,
+)
 from playwright.sync_api import Browser
 from stub_server import AMPLITUDE, HZ, RATE, Script, StubServer
 
@@ -14,24 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SENTENCE = "one two three four five six seven eight nine ten"
 
 
-def captured(visit: Visit) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
-    """All that the audio thread rendered, and its rate in Hz."""
-    visit.js("playhead.player.tap(null)")
-    visit.page.wait_for_timeout(150)
-    blocks = visit.js("captured.map((block) => Array.from(block))")
-    return np.concatenate([np.asarray(block) for block in blocks]), visit.js(
-        "playhead.player.outputRate"
-    )
-
-
-def speech(pcm: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Without the silence before and after."""
-    loud = np.flatnonzero(np.abs(pcm) > 1e-4)
-    assert len(loud), "nothing was rendered"
-    return pcm[loud[0]: loud[-1] + 1]
-
-
-def assert_one_sine(visit: Visit, samples: int) -> None:
+def assert_one_sine(visit: StubVisit, samples: int) -> None:
     """Every sample once, in order: a lost or repeated one breaks the phase, a gap the value."""
     pcm, rate = captured(visit)
     sound = speech(pcm)
@@ -45,23 +35,7 @@ def assert_one_sine(visit: Visit, samples: int) -> None:
     assert np.abs(inner - basis @ fit).max() < 2e-3
 
 
-def assert_honest(reports: list[dict[str, Any]]) -> None:
-    for report in reports:
-        assert report["received"] == (
-            report["consumed"] + report["discarded"] + report["buffered"]
-        ), report
-        assert 0 <= report["heard"] <= report["consumed"]
-    for field in ("epoch", "time", "seq"):
-        values = [report[field] for report in reports]
-        assert values == sorted(values)
-    for epoch in {report["epoch"] for report in reports}:
-        own = [report for report in reports if report["epoch"] == epoch]
-        for field in ("received", "consumed", "heard", "discarded", "underruns", "starved"):
-            values = [report[field] for report in own]
-            assert values == sorted(values), field
-
-
-def test_speaks_to_the_end_and_reports(visit: Visit) -> None:
+def test_speaks_to_the_end_and_reports(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=72_000))
     visit.finish()
     last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
@@ -82,17 +56,17 @@ def test_speaks_to_the_end_and_reports(visit: Visit) -> None:
     assert visit.complaints == []
 
 
-def test_fifty_chunks_join_without_a_seam(visit: Visit) -> None:
-    visit.speak(SENTENCE, Script(samples=50 * 1_200, chunk=1_200, pace=0.04))
+def test_fifty_chunks_join_without_a_seam(visit: StubVisit) -> None:
+    visit.speak(SENTENCE, Script(samples=50 * 1_200, chunk=1_200, burst=50))
     visit.finish()
     assert_one_sine(visit, 60_000)
 
 
-def test_stop_tells_what_was_heard_and_is_silent_at_once(visit: Visit) -> None:
+def test_stop_tells_what_was_heard_and_is_silent_at_once(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=120_000))
     visit.until("positions.some((p) => p.consumed > 30000)")
     visit.page.keyboard.press("Escape")
-    visit.until("document.querySelector('#status').textContent.startsWith('Stopped')")
+    visit.until_status("Stopped")
     cancel, = visit.server.of("cancel")
     assert cancel["epoch"] == 1
     assert 24_000 < cancel["heard"] < 72_000
@@ -111,7 +85,7 @@ def test_stop_tells_what_was_heard_and_is_silent_at_once(visit: Visit) -> None:
     assert beyond < 0.15 * RATE, "sound went on after the barge-in"
 
 
-def test_a_new_sentence_interrupts_the_old_one(visit: Visit) -> None:
+def test_a_new_sentence_interrupts_the_old_one(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=240_000))
     visit.until("positions.some((p) => p.consumed > 12000)")
     visit.server.script = Script(samples=24_000)
@@ -125,8 +99,8 @@ def test_a_new_sentence_interrupts_the_old_one(visit: Visit) -> None:
     assert_honest(visit.server.of("report"))
 
 
-def test_a_stall_is_counted_and_nothing_is_lost(visit: Visit) -> None:
-    visit.speak(SENTENCE, Script(samples=48_000, stall_at=10, stall_for=1.5))
+def test_a_stall_is_counted_and_nothing_is_lost(visit: StubVisit) -> None:
+    visit.speak(SENTENCE, Script(samples=48_000, burst=10, stall_at=10, stall_for=1.5))
     visit.finish()
     last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
     assert (last["state"], last["consumed"], last["underruns"]) == ("drained", 48_000, 1)
@@ -138,23 +112,22 @@ def test_a_stall_is_counted_and_nothing_is_lost(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_a_dropped_socket_loses_and_repeats_nothing(visit: Visit, inside: bool) -> None:
+def test_a_dropped_socket_loses_and_repeats_nothing(visit: StubVisit, inside: bool) -> None:
     before = visit.server.connections
-    visit.speak(SENTENCE, Script(samples=96_000, burst=20, drop_at=22, drop_inside=inside))
+    visit.speak(SENTENCE, Script(samples=84_000, burst=30, drop_at=32, drop_inside=inside))
     visit.finish()
     assert visit.server.connections == before + 1
     resume = visit.server.of("hello")[-1]["resume"]
-    assert resume["seq"] == 23 + (not inside)  # `started`, then chunks 0 … 22
+    assert resume["seq"] == 33 + (not inside)  # `started`, then chunks 0 … 32
     last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
-    assert (last["received"], last["consumed"]) == (96_000, 96_000)
-    if last["underruns"] == 0:
-        assert_one_sine(visit, 96_000)
+    assert (last["received"], last["consumed"], last["underruns"]) == (84_000, 84_000, 0)
+    assert_one_sine(visit, 84_000)
     assert_honest(visit.server.of("report"))
 
 
-def test_a_lost_session_says_so_and_the_next_sentence_works(visit: Visit) -> None:
+def test_a_lost_session_says_so_and_the_next_sentence_works(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=96_000, burst=20, drop_at=22, forget=True))
-    visit.until("document.querySelector('#status').textContent.startsWith('This could not')")
+    visit.until_status("This could not")
     assert visit.page.text_content("#said") == SENTENCE
     visit.until("document.querySelector('#link').dataset.state === 'open'")
     visit.speak("again", Script(samples=24_000))
@@ -164,7 +137,7 @@ def test_a_lost_session_says_so_and_the_next_sentence_works(visit: Visit) -> Non
     assert visit.server.of("report")[-1]["epoch"] == 1
 
 
-def test_garbage_and_unknown_messages_do_no_harm(visit: Visit) -> None:
+def test_garbage_and_unknown_messages_do_no_harm(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=48_000, garbage_at=4))
     visit.finish()
     assert "cannot be read" in visit.notice
@@ -172,12 +145,12 @@ def test_garbage_and_unknown_messages_do_no_harm(visit: Visit) -> None:
     assert visit.complaints == []
 
 
-def test_a_refusal_is_one_calm_sentence(visit: Visit) -> None:
+def test_a_refusal_is_one_calm_sentence(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(refuse={
         "code": "overloaded", "message": "All voices are busy.",
         "expected": "Try again in a moment.", "retry_after": 1000,
     }))
-    visit.until("document.querySelector('#status').textContent.startsWith('This could not')")
+    visit.until_status("This could not")
     assert "All voices are busy." in visit.notice
     assert "Try again in a moment." in visit.notice
     visit.speak(SENTENCE, Script(samples=24_000))
@@ -185,7 +158,7 @@ def test_a_refusal_is_one_calm_sentence(visit: Visit) -> None:
     assert not visit.page.is_visible("#notice")
 
 
-def test_a_pause_is_reported_and_goes_on(visit: Visit) -> None:
+def test_a_pause_is_reported_and_goes_on(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=72_000, burst=38))
     visit.until("positions.some((p) => p.consumed > 12000)")
     visit.js("playhead.pause()")
@@ -200,7 +173,7 @@ def test_a_pause_is_reported_and_goes_on(visit: Visit) -> None:
     assert kinds.index("pause") < kinds.index("resume")
 
 
-def test_a_suspended_context_is_reported_and_recovers(visit: Visit) -> None:
+def test_a_suspended_context_is_reported_and_recovers(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=72_000))
     visit.until("positions.some((p) => p.consumed > 12000)")
     visit.js("playhead.player.suspend()")
@@ -221,15 +194,18 @@ def test_fits_every_screen(
     browser: Browser, server: StubServer, shots: Path | None, scheme: str, size: str
 ) -> None:
     viewport = PHONE if size == "phone" else DESKTOP
-    visit = open_page(browser, server, viewport=viewport, color_scheme=scheme)
+    visit = open_page(
+        browser, server.url, lambda page: StubVisit(page, server=server),
+        viewport=viewport, color_scheme=scheme,
+    )
     before = visit.js("document.querySelector('main').offsetHeight")
-    visit.speak(script=Script(samples=120_000, burst=24))
+    visit.speak(visit.page.input_value("#text"), Script(samples=120_000, burst=24))
     visit.until("positions.some((p) => p.consumed > 36000)")
     assert visit.js("document.documentElement.scrollWidth <= innerWidth")
     if shots is not None:
         visit.page.screenshot(path=shots / f"{size}-{scheme}-speaking.png", full_page=True)
     visit.page.click("#stop")
-    visit.until("document.querySelector('#status').textContent.startsWith('Stopped')")
+    visit.until_status("Stopped")
     if shots is not None:
         visit.page.screenshot(path=shots / f"{size}-{scheme}-stopped.png", full_page=True)
     assert abs(visit.js("document.querySelector('main').offsetHeight") - before) <= 100
