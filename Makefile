@@ -30,7 +30,8 @@ $(PY):
 	@python="$$(scripts/find-python)" && "$$python" -m venv $(VENV)
 
 $(VENV)/.runtime: pyproject.toml | $(PY)
-	@echo "Installing Playhead and its voice into $(VENV) (once, about a minute) ..."
+	@echo "Installing Playhead and its voice into $(VENV) (once, a minute or two) ..."
+	@$(PIP) install --upgrade 'pip>=24'
 	@$(PIP) install --editable .
 	@touch $@
 
