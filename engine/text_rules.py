@@ -1,7 +1,8 @@
+# ruff: noqa: RUF001
 """Word and character tables of the segmenter (English)."""
 
-TERMINALS = frozenset(".!?…。！？")  # noqa: RUF001
-CLOSERS = frozenset("\"')]}”’»")  # noqa: RUF001
+TERMINALS = frozenset(".!?…。！？")
+CLOSERS = frozenset("\"')]}”’»")
 
 _NEVER_FINAL = (
     "Mr Mrs Ms Mx Dr Prof St Mt Ft Gen Gov Sen Rep Capt Lt Col Sgt Cmdr Rev Hon Pres Supt Cpl Maj "

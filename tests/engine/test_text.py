@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001
 import random
 
 import pytest
@@ -23,7 +24,7 @@ def segments_of(deltas: list[str]) -> list[Segment]:
         ("Hello there. How are you?", ["Hello there.", "How are you?"]),
         ("Stop! Who goes there?! A friend.", ["Stop!", "Who goes there?!", "A friend."]),
         ("It is 5 o'clock. dinner is ready", ["It is 5 o'clock.", "dinner is ready"]),
-        ("你好。世界！", ["你好。", "世界！"]),  # noqa: RUF001
+        ("你好。世界！", ["你好。", "世界！"]),
         # numbers, times, money, addresses
         ("Pi is 3.14. It costs $5.99. Fine.", ["Pi is 3.14.", "It costs $5.99.", "Fine."]),
         ("At 3:30 pm. tomorrow", ["At 3:30 pm. tomorrow"]),

@@ -54,7 +54,7 @@ class Cleaned:
 
 def clean(word: str) -> Cleaned:
     """``word`` has no white space and may be anything else."""
-    if _PLAIN.fullmatch(word):
+    if _PLAIN.fullmatch(word) and not _SAME_LETTER.search(word):
         return Cleaned((word,))
     if len(word) == 1 and word.lower() in TRANSLITERATION:
         return Cleaned((_name(word),))

@@ -175,7 +175,7 @@ def _unsaid(
     found: Sequence[re.Match[str]], phonemes: _Phonemes, starts: Sequence[int]
 ) -> list[bool]:
     """Which typed words have letters or digits and got no sound."""
-    ends = [*starts[1:], len(phonemes.starts) - 1]
+    ends = [*starts, len(phonemes.starts) - 1][1:]
     unsaid = []
     for match, start, end in zip(found, starts, ends, strict=True):
         stop = phonemes.starts[max(end, min(start + 1, len(phonemes.starts) - 1))]

@@ -10,7 +10,7 @@ from playhead.engine.models.hibari.spectra import SpectrumDecoder
 from playhead.engine.types import Pcm
 from voice_kit import Speech, pcm_of, request, speak, work
 
-TEXT = "Well, I think so, and Dr. Smith agrees. It costs $5.99 at 3:30 pm. Shall we go?"
+TEXT = "Well, I think so, Dr. Smith. It is $5.99 now. Go?"
 FRAME = 300
 Say = Callable[..., Speech]
 
@@ -129,26 +129,18 @@ def test_every_word_appears_once_in_order_with_its_place(say: Say, text: str) ->
     assert all(start % FRAME == 0 for start in starts)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=12) | st.sampled_from(
     ["$5", "3:30 pm", "Dr.", "a", "the", "U.S.", "1/2", "-", "No. 5", "😀", "IV", "x" * 300],
-), max_size=12).map(" ".join))
-def test_whatever_is_typed_is_spoken_or_named(text: str) -> None:
-    runner = _shared_runner()
+), max_size=6).map(" ".join))
+def test_whatever_is_typed_is_spoken_or_named(
+    runner: HibariRunner, text: str
+) -> None:
     speech = speak(runner, text)
     assert "".join(word.text for word in speech.words) == "".join(text.split())
     assert len(speech.pcm) or speech.warnings or not text.strip()
     assert np.isfinite(speech.pcm).all()
     assert np.abs(speech.pcm).max(initial=0) <= 1.0
-
-
-_loaded: list[HibariRunner] = []
-
-
-def _shared_runner() -> HibariRunner:
-    if not _loaded:
-        _loaded.append(HibariRunner())
-    return _loaded[0]
 
 
 def test_nothing_but_emoji_ends_with_a_warning_and_no_frames(runner: HibariRunner) -> None:
