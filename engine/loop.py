@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from playhead.engine.clock import monotonic
 from playhead.engine.lanes import Completion, CpuLanes
@@ -30,6 +31,13 @@ log = logging.getLogger(__name__)
 Deliver = Callable[[list[EngineEvent]], None]
 
 
+class _Command(NamedTuple):
+    """Something to do on the engine's thread; ``submits``: the utterance that asks to be spoken."""
+
+    act: Callable[[float], None]
+    submits: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """How the engine runs."""
@@ -41,7 +49,9 @@ class EngineConfig:
 class Engine:
     """Speaks utterances. Start it, submit, and take events from ``deliver``.
 
-    ``deliver`` runs on the engine's thread, at most once per turn, and must not block.
+    ``deliver`` runs on the engine's thread, at most once per turn, and must not block. When the
+    engine itself breaks, every live utterance fails at once and ``dead`` says why; what is
+    submitted from then on is refused, on the caller's thread.
     """
 
     def __init__(
@@ -57,7 +67,7 @@ class Engine:
         self._scheduler = Scheduler(runner.info, config.lanes, config.policy)
         self._deliver = deliver
         self._clock = clock
-        self._inbox: deque[Callable[[float], None]] = deque()
+        self._inbox: deque[_Command] = deque()
         self._reports: dict[int, tuple[Report, float]] = {}
         self._completions: deque[Completion] = deque()
         self._lanes = CpuLanes(runner, config.lanes, self._completed, clock)
@@ -84,7 +94,7 @@ class Engine:
 
     def submit(self, request: Request) -> None:
         """Speak an utterance. A refusal arrives as ``Finished`` with reason ``FAILED``."""
-        self._post(lambda now: self._on_submit(request, now))
+        self._post(lambda now: self._on_submit(request, now), submits=request.utterance)
 
     def push_text(
         self, utterance: int, delta: str, *, flush: bool = False, end: bool = False
@@ -122,9 +132,9 @@ class Engine:
     def step(self, now: float) -> float | None:
         """One turn. Returns when to take the next if nothing happens before."""
         while self._inbox:
-            self._inbox.popleft()(now)
+            self._inbox.popleft().act(now)
         while self._reports:
-            report, arrived = self._reports.pop(next(iter(self._reports)))
+            _, (report, arrived) = self._reports.popitem()
             self._scheduler.report(report, arrived)
         while self._completions:
             self._commit(self._completions.popleft(), now)
@@ -146,16 +156,19 @@ class Engine:
         except Exception as fault:
             # Top of the thread: a fault in the scheduler itself leaves nothing to go on with.
             log.critical("the engine died", exc_info=True)
-            self.dead = fault
-            self._tell_all_dead(fault)
+            self._die(fault)
 
     def _hand_over(self) -> None:
-        events = self._refused + self._scheduler.events()
-        self._refused = []
+        events = self._take_events()
         if events:
             self._deliver(events)
         for utterance in self._scheduler.closed():
-            self._runner.close(utterance)
+            self._close(utterance)
+
+    def _take_events(self) -> list[EngineEvent]:
+        events = self._refused + self._scheduler.events()
+        self._refused = []
+        return events
 
     def _on_submit(self, request: Request, now: float) -> None:
         try:
@@ -163,18 +176,37 @@ class Engine:
         except ValueError as fault:
             self._refuse(request.utterance, "bad_value", str(fault), None)
             return
+        except Exception as fault:
+            # A fault of the model with one request must not stop the others.
+            log.exception("the model cannot open utterance %d", request.utterance)
+            self._refuse(request.utterance, "engine_error", _describe(fault), None)
+            return
         refusal = self._scheduler.submit(request, now)
         if refusal:
-            self._runner.close(request.utterance)
+            self._close(request.utterance)
             self._refuse(request.utterance, refusal.code, refusal.message, refusal.retry_after)
 
     def _refuse(self, utterance: int, code: str, message: str, retry_after: float | None) -> None:
         self._refused.append(Finished(utterance, Finish.FAILED, 0, code, message, retry_after))
 
     def _on_text(self, utterance: int, delta: str, flush: bool, end: bool) -> None:
-        if self._scheduler.speaks(utterance):
+        if not self._scheduler.speaks(utterance):
+            return
+        try:
             steppable = self._runner.push_text(utterance, delta, flush=flush, end=end)
+        except Exception as fault:
+            # A text that breaks the model's front end costs its own utterance, nobody else's.
+            log.exception("the model cannot take the text of utterance %d", utterance)
+            self._scheduler.fail(utterance, "engine_error", _describe(fault))
+        else:
             self._scheduler.text(utterance, steppable)
+
+    def _close(self, utterance: int) -> None:
+        try:
+            self._runner.close(utterance)
+        except Exception:
+            # Its listener has its terminal event; what leaks is the model's to find.
+            log.exception("the model cannot close utterance %d", utterance)
 
     def _commit(self, completion: Completion, now: float) -> None:
         work = completion.dispatch
@@ -191,22 +223,37 @@ class Engine:
         self._completions.append(completion)
         self._wake.set()
 
-    def _post(self, command: Callable[[float], None]) -> None:
-        self._inbox.append(command)
+    def _post(self, act: Callable[[float], None], submits: int | None = None) -> None:
+        self._inbox.append(_Command(act, submits))
         self._wake.set()
+        if self.dead is not None:
+            self._refuse_rest(self.dead)
 
-    def _tell_all_dead(self, fault: BaseException) -> None:
-        message = f"the engine stopped: {type(fault).__name__}"
-        self._deliver(
-            [
-                Finished(
-                    stream.request.utterance,
-                    Finish.FAILED,
-                    stream.playhead.sent,
-                    "engine_error",
-                    message,
-                )
-                for stream in self._scheduler.streams()
-                if not stream.dead
-            ]
-        )
+    def _die(self, fault: BaseException) -> None:
+        """Tell everybody who is owed a terminal event; from here on all are refused."""
+        self.dead = fault
+        owed = [stream for stream in self._scheduler.streams() if not stream.dead]
+        events = self._take_events()
+        events += [_died(s.request.utterance, s.playhead.sent, fault) for s in owed]
+        if events:
+            self._deliver(events)
+        self._refuse_rest(fault)
+
+    def _refuse_rest(self, fault: BaseException) -> None:
+        """Answer what nobody will act upon any more. Each entry is taken by one thread only."""
+        while True:
+            try:
+                command = self._inbox.popleft()
+            except IndexError:
+                return
+            if command.submits is not None:
+                self._deliver([_died(command.submits, 0, fault)])
+
+
+def _describe(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {fault}"
+
+
+def _died(utterance: int, samples: int, fault: BaseException) -> Finished:
+    message = f"the engine stopped: {type(fault).__name__}"
+    return Finished(utterance, Finish.FAILED, samples, "engine_error", message)

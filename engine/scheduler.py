@@ -13,11 +13,11 @@ from playhead.engine.events import Outbox, Tally
 from playhead.engine.lead import LeadLearner
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
-from playhead.engine.plan import Dispatch, Plan
+from playhead.engine.plan import Dispatch, Dispatcher, Plan
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
 from playhead.engine.stream import Stream
-from playhead.engine.survey import Candidate, Survey, Turn
+from playhead.engine.survey import Survey
 from playhead.engine.types import (
     ChunkWork,
     EngineEvent,
@@ -48,8 +48,7 @@ class Scheduler:
         self._learners: dict[str, LeadLearner] = {}
         self._delays: dict[str, float] = {}
         self._ledger = ServiceLedger()
-        self._busy = dict.fromkeys(Lane, 0)
-        self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
+        self._dispatcher = Dispatcher(lanes)
         self._out = Outbox()
         self._watch = Watch()
         self._survey = Survey(model, config, self._ledger, self.meters, self.tally, self._watch)
@@ -143,9 +142,9 @@ class Scheduler:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
         turn = self._survey.look(now)
         dispatches = [
-            *self._dispatch_chunks(Lane.URGENT, turn.urgent, now),
-            *self._dispatch_steps(turn),
-            *self._dispatch_chunks(Lane.BACKGROUND, turn.background, now),
+            *self._dispatcher.chunks(Lane.URGENT, turn.urgent, now),
+            *self._dispatcher.steps(turn.steps),
+            *self._dispatcher.chunks(Lane.BACKGROUND, turn.background, now),
         ]
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
         return Plan(tuple(dispatches), wake_at)
@@ -154,8 +153,12 @@ class Scheduler:
         self, dispatch: Dispatch, results: Iterable[StepResult], service: float
     ) -> None:
         """Results of an LM dispatch that took ``service`` seconds."""
-        self._busy[Lane.LM] -= 1
-        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), 0.0)
+        self._dispatcher.done(Lane.LM)
+        results = list(results)
+        frames = sum(result.frames for result in results)
+        self.meters[Lane.LM].done(
+            service, [service] * len(dispatch.steps), frames * self._frame_seconds
+        )
         for result in results:
             stream = self._streams[result.utterance]
             stream.stepping = False
@@ -169,7 +172,7 @@ class Scheduler:
         self, dispatch: Dispatch, results: Iterable[Pcm | BaseException], service: float, now: float
     ) -> None:
         """Results of a codec dispatch, in its order."""
-        self._busy[dispatch.lane] -= 1
+        self._dispatcher.done(dispatch.lane)
         frames = sum(chunk.frames for chunk in dispatch.chunks)
         self.meters[dispatch.lane].done(
             service,
@@ -181,7 +184,7 @@ class Scheduler:
 
     def commit_fault(self, dispatch: Dispatch, fault: BaseException, service: float) -> None:
         """A whole dispatch failed: every utterance in it ends, the others go on."""
-        self._busy[dispatch.lane] -= 1
+        self._dispatcher.done(dispatch.lane)
         self.meters[dispatch.lane].done(service, [], 0.0)
         message = f"{type(fault).__name__}: {fault}"
         for utterance in dispatch.utterances:
@@ -221,39 +224,11 @@ class Scheduler:
 
     def busy(self, lane: Lane) -> int:
         """Dispatches running in ``lane``."""
-        return self._busy[lane]
+        return self._dispatcher.busy[lane]
 
-    # -- dispatching ------------------------------------------------------------------------
-
-    def _dispatch_chunks(
-        self, lane: Lane, candidates: list[Candidate], now: float
-    ) -> list[Dispatch]:
-        out: list[Dispatch] = []
-        self.waiting[lane] = len(candidates)
-        size = self.lanes.batch[lane]
-        for start in range(0, len(candidates), size):
-            if not self.lanes.free(lane, self._busy):
-                break
-            batch = candidates[start : start + size]
-            self._busy[lane] += 1
-            self.waiting[lane] -= len(batch)
-            out.append(Dispatch(lane, chunks=tuple(c.take(now) for c in batch)))
-        return out
-
-    def _dispatch_steps(self, turn: Turn) -> list[Dispatch]:
-        out: list[Dispatch] = []
-        self.waiting[Lane.LM] = len(turn.steps)
-        size = self.lanes.batch[Lane.LM]
-        for start in range(0, len(turn.steps), size):
-            if not self.lanes.free(Lane.LM, self._busy):
-                break
-            batch = [stream for _, stream in turn.steps[start : start + size]]
-            for stream in batch:
-                stream.stepping = True
-            self._busy[Lane.LM] += 1
-            self.waiting[Lane.LM] -= len(batch)
-            out.append(Dispatch(Lane.LM, steps=tuple(s.request.utterance for s in batch)))
-        return out
+    def waiting(self, lane: Lane) -> int:
+        """Chunks (or steps) that found no worker in ``lane`` at the last plan."""
+        return self._dispatcher.waiting[lane]
 
     # -- committing -------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ def _lane(scheduler: Scheduler, lane: Lane) -> LaneStats:
     meter = scheduler.meters[lane]
     return LaneStats(
         running=scheduler.busy(lane),
-        waiting=scheduler.waiting[lane],
+        waiting=scheduler.waiting(lane),
         busy_seconds=meter.busy_seconds,
         dispatches=meter.dispatches,
         items=meter.items,

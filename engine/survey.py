@@ -18,6 +18,19 @@ LOOKAHEAD = 1.0
 Key = tuple[float, float, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A backbone step that could be made now."""
+
+    stream: Stream
+    key: Key
+
+    def take(self) -> int:
+        """Hand it to the LM lane; returns whose it is."""
+        self.stream.stepping = True
+        return self.stream.request.utterance
+
+
 @dataclass(slots=True)
 class Candidate:
     """A chunk that could be decoded now. ``slack`` in seconds, None without a deadline."""
@@ -54,14 +67,14 @@ class Turn:
 
     urgent: list[Candidate] = field(default_factory=list)
     background: list[Candidate] = field(default_factory=list)
-    steps: list[tuple[Key, Stream]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     wake_at: float = math.inf
 
     def sort(self) -> None:
         """Put everything in the order in which it is served."""
-        self.urgent.sort(key=_key_of_candidate)
-        self.background.sort(key=_key_of_candidate)
-        self.steps.sort(key=_key_of_step)
+        self.urgent.sort(key=_key)
+        self.background.sort(key=_key)
+        self.steps.sort(key=_key)
 
 
 class Survey:
@@ -112,18 +125,21 @@ class Survey:
         if stream.dead or (stream.decoding and not stream.may_step):
             return math.inf
         runway = stream.playhead.runway(now)
-        over = runway + stream.decoding_seconds - self.lead(stream)
+        lead = self.lead(stream)
+        over = runway + stream.decoding_seconds - lead
         if over >= 0.0:
             return stream.unpark_time(over, now)
         deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
-        unheard = (stream.ready - stream.taken) * self._frame_seconds
-        step = stream.may_step and unheard < LOOKAHEAD
-        if step:
-            turn.steps.append((key, stream))
         frames = 0 if stream.decoding else self._frames(stream, runway)
         if frames:
-            self._offer(stream, frames, deadline, key, needed, turn, now)
+            # Half the lead at most: were everything urgent, nobody would measure that the
+            # background lane has become fast again.
+            self._offer(stream, frames, deadline, key, min(needed, lead / 2), turn, now)
+        unheard = (stream.ready - stream.taken) * self._frame_seconds
+        step = stream.may_step and (unheard < LOOKAHEAD or not (frames or stream.decoding))
+        if step:
+            turn.steps.append(Step(stream, key))
         return None if step or frames else math.inf
 
     def _frames(self, stream: Stream, runway: float) -> int:
@@ -145,15 +161,15 @@ class Survey:
         head = stream.playhead
         slack = deadline - now
         margin = policy.margin(needed, head.one_way, 1.0 - head.confidence(now))
-        first = stream.chunks == 0 or head.waiting
-        lane = policy.route(first, slack, margin, self._config.urgency)
+        lane = policy.route(head.waiting, slack, margin, self._config.urgency)
         self._note_queued(stream, lane, now)
         known = None if self._config.urgency is Urgency.NONE or math.isinf(slack) else slack
         candidate = Candidate(stream, frames, key, lane, known, frames * self._frame_seconds)
         if lane is Lane.URGENT:
             turn.urgent.append(candidate)
-        else:
-            turn.background.append(candidate)
+            return
+        turn.background.append(candidate)
+        if known is not None:
             turn.wake_at = min(turn.wake_at, now + max(slack - margin, 1e-3))
 
     def _note_queued(self, stream: Stream, lane: Lane, now: float) -> None:
@@ -173,9 +189,5 @@ class Survey:
         return policy.order(deadline, served, now, utterance)
 
 
-def _key_of_candidate(candidate: Candidate) -> Key:
-    return candidate.key
-
-
-def _key_of_step(item: tuple[Key, Stream]) -> Key:
-    return item[0]
+def _key(item: Candidate | Step) -> Key:
+    return item.key
