@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 VENV ?= .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check --quiet --require-virtualenv
+PIP := $(PY) -m pip --disable-pip-version-check -qq --require-virtualenv
 
 HOST ?= 127.0.0.1
 PORT ?= 8080
