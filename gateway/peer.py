@@ -28,6 +28,9 @@ SMALL_READ: Final = 2048
 INPUT_RATE: Final = 256 * 1024
 """Bytes a second that larger reads are slowed to: a read can hold thousands of tiny frames, and
 the loop works through all of them before anybody else has a turn."""
+MAX_WAITING_FRAMES: Final = 2000
+"""Frames read and not yet taken: a session's whole burst (limits.frame_burst). More is a flood
+that the session need not work through to be sure."""
 FAREWELL: Final = 1.0
 """Seconds that a peer which broke the rules has to take its close frame."""
 
@@ -92,6 +95,8 @@ class Peer(ServerConnection):
         if len(data) > SMALL_READ:
             self._pause("rate")
             self.loop.call_later(len(data) / INPUT_RATE, self._resume, "rate")
+        if len(self.recv_messages.frames) > MAX_WAITING_FRAMES:
+            self.fail(POLICY_VIOLATION, "message_flood")
         # The library answers pings by itself; unread pongs would pile up without bound.
         if self.unsent > self.max_unsent:
             self.transport.abort()
