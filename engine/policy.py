@@ -83,7 +83,8 @@ def chunk_frames(
 
     Small first, growing with what the listener holds: the largest size of ``ladder`` that lasts no
     longer than ``GROWTH`` of the runway, at least the smallest. ``available`` frames are ready;
-    when ``ends``, nothing can be added to them and a smaller rest is taken as it is.
+    when ``ends``, nothing can be added to them and a smaller rest is taken as it is. Waiting is
+    safe: the size shrinks with the runway.
     """
     if available <= 0:
         return 0
@@ -91,13 +92,10 @@ def chunk_frames(
     for size in ladder[1:]:
         if size * frame_seconds <= GROWTH * runway:
             wanted = size
-    if available >= wanted:
-        rest = available - wanted
-        return available if ends and rest < ladder[0] and available <= ladder[-1] else wanted
-    if ends:
-        return available
-    fitting = [size for size in ladder if size <= available]
-    return fitting[-1] if fitting and runway < 2 * wanted * frame_seconds else 0
+    if available < wanted:
+        return available if ends else 0
+    rest = available - wanted
+    return available if ends and rest < ladder[0] and available <= ladder[-1] else wanted
 
 
 def order(deadline: float, served: float, now: float, utterance: int) -> tuple[float, float, int]:
