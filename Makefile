@@ -80,7 +80,7 @@ check: lint types
 
 .PHONY: bench
 bench: voice
-	@$(PY) bench/run.py $(ARGS)
+	@$(PY) bench/gateway_load.py $(ARGS)
 
 .PHONY: clean
 clean:
