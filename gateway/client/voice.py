@@ -15,6 +15,9 @@ from playhead.codecs.registry import Format, decoder
 from playhead.gateway import messages as m
 
 _PING_PATIENCE = 10.0  # seconds
+#: Utterances opened at the server at a time: the one that plays and the next. More would gain
+#: nothing, and servers bound how many wait and how fast they are opened.
+_AHEAD = 2
 #: Error codes that may answer ``start``.
 _REFUSALS = frozenset({"overloaded", "draining", "rate_limited", "unknown_voice"})
 
@@ -95,7 +98,7 @@ class Voice:
         for utterance in list(self._live.values()):
             script = utterance.script
             if not script.started:
-                if opened > limits.get("queued_utterances", math.inf):
+                if opened >= _AHEAD:
                     return
                 opened += 1
                 script.started = True
