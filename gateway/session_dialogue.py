@@ -169,8 +169,7 @@ class Dialogue:
 
     def _cancel(self, message: Cancel, now: float) -> list[Effect]:
         effects = self.speech.cancel(message, now)
-        if not self.speech.composing:
-            self._rest()
+        self._rest()  # the one that takes text is the last in the queue: it is never spared
         return effects
 
     def _acknowledge(self, message: Ack, now: float) -> list[Effect]:

@@ -213,7 +213,7 @@ class Speech:
                     message=event.message, text=event.text,
                 )
             )
-        current.finish = event.reason
+        current.engine_ended(event.reason)
         close = CloseEncoder(event.utterance)
         if event.reason in (Finish.COMPLETE, Finish.LENGTH_BUDGET):
             assert current.final_sent, "the encoder is flushed before the end is told"

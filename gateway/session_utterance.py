@@ -66,6 +66,11 @@ class Utterance:
             self.playback.hold(now)
         return [Hold(self.number, state)]
 
+    def engine_ended(self, finish: Finish) -> None:
+        """Nothing more can be spoken, whatever text may still come."""
+        self.finish = finish
+        self.takes_text = False
+
     def note_chunk(self, chunk: AudioChunk) -> None:
         """Remember what belongs to the audio that comes out of the encoder next."""
         words = tuple(
@@ -116,7 +121,7 @@ class Utterance:
 
     def outcome(self, heard: int) -> Outcome:
         """``heard``: wire samples that left the speaker."""
-        whole = self.final_sent and heard >= self.playback.sent
+        whole = self.finish is Finish.COMPLETE and heard >= self.playback.sent
         heard_text, unheard_text = self.script.split(heard, whole=whole)
         return Outcome(self.epoch, heard, heard_text, unheard_text)
 

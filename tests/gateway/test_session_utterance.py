@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from playhead.codecs.base import Encoded
 from playhead.codecs.registry import Format
-from playhead.engine.types import Lane, ListenerState, Request
+from playhead.engine.types import Finish, Lane, ListenerState, Request
 from playhead.gateway.effects import Hold, OpenEncoder, PushText, Submit
 from playhead.gateway.messages import SpokenWord
 from playhead.gateway.session_playback import Playback
@@ -125,5 +125,17 @@ def test_outcome() -> None:
     made.next_audio(1, encoded(800), final=False, now=0.0)
     assert made.outcome(800) == Outcome(4, 800, "Hi", " 😀")   # more may come
     made.next_audio(2, encoded(0), final=True, now=0.0)
+    assert made.outcome(800) == Outcome(4, 800, "Hi", " 😀")
+    made.engine_ended(Finish.COMPLETE)
+    assert not made.takes_text
     assert made.outcome(799) == Outcome(4, 799, "Hi", " 😀")
     assert made.outcome(800) == Outcome(4, 800, "Hi 😀", "")
+
+
+def test_what_the_length_budget_cut_off_was_not_heard() -> None:
+    made = utterance()
+    made.push("Hi there")
+    made.note_chunk(chunk(7, 0, 2_400, words(("Hi", 0, 0))))
+    made.next_audio(1, encoded(800), final=True, now=0.0)
+    made.engine_ended(Finish.LENGTH_BUDGET)
+    assert made.outcome(800) == Outcome(4, 800, "Hi", " there")
