@@ -59,9 +59,7 @@ def _lanes(stats: EngineStats) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
         "playhead_lane_waiting", "Chunks or steps that wait for a worker", labels=["lane"]
     )
-    running = GaugeMetricFamily(
-        "playhead_lane_running", "Dispatches at work", labels=["lane"]
-    )
+    running = GaugeMetricFamily("playhead_lane_running", "Dispatches at work", labels=["lane"])
     sojourn = GaugeMetricFamily(
         "playhead_lane_sojourn_p95_seconds",
         "95th percentile from wanted to delivered",
@@ -107,9 +105,7 @@ class SessionCollector(Collector):
         )
 
 
-def _labelled(
-    name: str, text: str, label: str, values: Mapping[str, float]
-) -> CounterMetricFamily:
+def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> CounterMetricFamily:
     family = CounterMetricFamily(name, text, labels=[label])
     for value, count in sorted(values.items()):
         family.add_metric([value], count)

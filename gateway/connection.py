@@ -55,10 +55,10 @@ class Connection:
         self._settings = settings
         self._host: SessionHost | None = None
         self._queue: deque[bytes | str | _CloseAfter] = deque()
-        self._queued = 0                      # bytes in the queue
+        self._queued = 0  # bytes in the queue
         self._bound = settings.max_unsent
         self._wake = asyncio.Event()
-        self._replaying = False               # a resumed session sends what it kept, at once
+        self._replaying = False  # a resumed session sends what it kept, at once
         self._closing = False
         self._blocked_timer: asyncio.TimerHandle | None = None
         self._unsent_before = 0

@@ -31,9 +31,9 @@ class SessionMeter:
         self._metrics = metrics
         self._model_rate = model_rate
         self._wire_rate = 0
-        self._texts: dict[int, _Texts] = {}     # utterances that have made no sound yet
+        self._texts: dict[int, _Texts] = {}  # utterances that have made no sound yet
         self._underruns: dict[int, int] = {}
-        self._sent: dict[int, int] = {}         # wire samples by epoch
+        self._sent: dict[int, int] = {}  # wire samples by epoch
 
     def text(self, utterance: int, now: float) -> None:
         """Text, a flush or an end was passed to the engine."""

@@ -58,8 +58,8 @@ class Peer(ServerConnection):
         **kwargs: Any,
     ) -> None:
         super().__init__(protocol, server, **kwargs)
-        self.read_at = 0.0       # monotonic seconds of the latest bytes read
-        self.address = ""        # key of the client's address
+        self.read_at = 0.0  # monotonic seconds of the latest bytes read
+        self.address = ""  # key of the client's address
         self.flow: FlowListener | None = None
         self.max_unsent = settings.max_unsent
         self._settings = settings

@@ -104,8 +104,6 @@ def configure_logging(level: str) -> None:
     logging.raiseExceptions = False  # a full disk must not become a traceback per line
 
 
-
-
 def usable_cores() -> int:
     """Cores that this process may run on."""
     if sys.platform == "linux":
@@ -117,9 +115,7 @@ async def _serve(
     settings: Settings, facts: ServerFacts, runner: Runner, listener: socket.socket
 ) -> int:
     def open_engine(deliver: Deliver) -> Engine:
-        config = EngineConfig(
-            cpu_limits(usable_cores()), PolicyConfig(urgency=settings.urgency)
-        )
+        config = EngineConfig(cpu_limits(usable_cores()), PolicyConfig(urgency=settings.urgency))
         engine = Engine(runner, config, deliver)
         engine.start()
         return engine

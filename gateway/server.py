@@ -57,9 +57,7 @@ class GatewayServer:
     ) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.hub = Hub(
-            facts, self.metrics, open_engine, encoder_threads=settings.encoder_threads
-        )
+        self.hub = Hub(facts, self.metrics, open_engine, encoder_threads=settings.encoder_threads)
         self.metrics.registry.register(EngineCollector(self.hub.engine.stats))
         self.metrics.registry.register(SessionCollector(self.hub.session_counters))
         self.draining = False
@@ -110,9 +108,7 @@ class GatewayServer:
         """What ``/readyz`` tells."""
         stats = self.hub.engine.stats()
         alive = self.hub.engine.dead is None
-        full = (
-            len(self._handlers) >= self.settings.max_connections or stats.live >= stats.max_live
-        )
+        full = len(self._handlers) >= self.settings.max_connections or stats.live >= stats.max_live
         reason = "full" if full else "ready"
         if self.draining:
             reason = "draining"

@@ -148,19 +148,13 @@ def is_loopback(host: str) -> bool:
 OPTIONS: Final = (
     Option("host", _text, "address to listen on"),
     Option("port", _whole(0, 65535), "TCP port; 0 takes any free one"),
-    Option(
-        "allow_remote", _boolean, "listen beyond this machine although there are no API keys"
-    ),
-    Option(
-        "origins", _origins, "pages of other sites that may connect, e.g. https://app.example"
-    ),
+    Option("allow_remote", _boolean, "listen beyond this machine although there are no API keys"),
+    Option("origins", _origins, "pages of other sites that may connect, e.g. https://app.example"),
     Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
     Option("voice", _text, "default voice"),
     Option("log_level", _choice(LOG_LEVELS), "debug, info, warning or error"),
     Option("max_connections", _whole(1, 1_000_000), "open connections in all"),
-    Option(
-        "max_connections_per_address", _whole(1, 1_000_000), "open connections of one address"
-    ),
+    Option("max_connections_per_address", _whole(1, 1_000_000), "open connections of one address"),
     Option("drain_timeout", _seconds(0, 3600), "seconds that speech may go on after SIGTERM"),
     Option("grace", _seconds(0, 3600), "seconds that a session outlives its dropped socket"),
     Option("hello_timeout", _seconds(0.05, 60), "seconds to wait for hello", flag=False),

@@ -53,7 +53,7 @@ class Speech:
 
     request: Request
     text: str = ""
-    taken: int = 0            # characters already turned into words
+    taken: int = 0  # characters already turned into words
     ended: bool = False
     flushed: bool = False
     held: ListenerState | None = None
@@ -78,7 +78,7 @@ class FakeEngine:
         self.delays: list[tuple[str, float]] = []
         self.forgotten: list[str] = []
         self.live: dict[int, Speech] = {}
-        self.made: dict[int, int] = {}      # samples by utterance, ended ones too
+        self.made: dict[int, int] = {}  # samples by utterance, ended ones too
         self.deliveries = 0
         self.turns = 0
         self._deliver = deliver
@@ -203,9 +203,7 @@ class FakeEngine:
         start = speech.chunks * CHUNK
         lane = Lane.BACKGROUND if speech.chunks else Lane.URGENT
         self._events.append(
-            AudioChunk(
-                utterance, speech.chunks, start, wave(start, CHUNK), words, lane, 0.5, 0.25
-            )
+            AudioChunk(utterance, speech.chunks, start, wave(start, CHUNK), words, lane, 0.5, 0.25)
         )
         speech.chunks += 1
         self.made[utterance] = start + CHUNK

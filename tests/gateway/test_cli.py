@@ -239,9 +239,7 @@ def test_other_commands_are_delegated(
     assert [args.own for args in ran] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "status"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)]
-)
+@pytest.mark.parametrize(("fault", "status"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
 def test_an_interrupted_command_is_quiet(fault: type[BaseException], status: int) -> None:
     code = (
         "import sys, playhead.engine.simulate as simulate\n"

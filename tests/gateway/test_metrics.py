@@ -104,9 +104,7 @@ def test_audio_sent_heard_and_wasted() -> None:
     watch.sent(audio(1, 8_000))
     watch.sent(audio(1, 4_000))
     watch.sent(
-        Cancelled(
-            seq=2, epoch=1, heard=2_000, heard_text="", unheard_text="", estimated=False
-        )
+        Cancelled(seq=2, epoch=1, heard=2_000, heard_text="", unheard_text="", estimated=False)
     )
     watch.sent(audio(2, 800))
     watch.sent(Done(seq=3, epoch=2, samples=800, heard=9_999, estimated=True, reason="complete"))
@@ -175,5 +173,5 @@ def test_engine_and_session_figures_are_read_on_demand() -> None:
 
 def test_the_text_format_parses() -> None:
     lines = Metrics().text().decode().splitlines()
-    pattern = re.compile(r'^(# (HELP|TYPE) .*|[a-z_]+(\{[^}]*\})? [0-9.e+-]+(Inf)?)$')
+    pattern = re.compile(r"^(# (HELP|TYPE) .*|[a-z_]+(\{[^}]*\})? [0-9.e+-]+(Inf)?)$")
     assert [line for line in lines if not pattern.match(line)] == []
