@@ -116,5 +116,5 @@ def main() -> None:
     print(f"voice ready: {files.backbone.parent} ({size:.1f} MB)")
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no cover
     main()

@@ -45,6 +45,8 @@ from playhead.engine.models.hibari.clean import MAX_LETTERS, Cleaned, clean
         ("Sooooooo", "Soo"),
         ("?!?!?!?!?!", "?!?"),
         ("a_b", "a_b"),
+        ("a‿b", "a-b"),
+        ("「x」", '"x"'),
         ("‖", ""),
     ],
 )

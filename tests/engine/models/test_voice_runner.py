@@ -155,6 +155,15 @@ def test_punctuation_alone_is_named_too(say: Say) -> None:
     assert [warning.code for warning in say("?!").warnings] == ["unspeakable_text"]
 
 
+def test_a_segment_that_comes_out_silent_is_passed_over(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("playhead.engine.models.hibari.utterance.audible_span", lambda *_: (0, 0))
+    speech = say("Hush.")
+    assert (len(speech.pcm), [word.text for word in speech.words]) == (0, ["Hush."])
+    assert [warning.code for warning in speech.warnings] == ["unspeakable_text"]
+
+
 def test_no_text_at_all_ends_quietly(say: Say) -> None:
     speech = say(" \n ")
     assert (len(speech.pcm), speech.words, speech.warnings) == (0, [], [])
