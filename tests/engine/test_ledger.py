@@ -1,0 +1,99 @@
+"""Service accounts: on one scale, without credit for idling, without leaks."""
+
+import pytest
+from playhead.engine.ledger import ServiceLedger
+
+
+def test_service_adds_up_per_client() -> None:
+    ledger = ServiceLedger()
+    assert ledger.served("a") == 0.0
+    ledger.join("a")
+    ledger.join("b")
+    ledger.serve("a", 1.5)
+    ledger.serve("a", 0.5)
+    ledger.serve("b", 0.25)
+    assert (ledger.served("a"), ledger.served("b")) == (2.0, 0.25)
+
+
+def test_a_newcomer_starts_at_the_least_served_of_the_others() -> None:
+    ledger = ServiceLedger()
+    for client in ("a", "b"):
+        ledger.join(client)
+    ledger.serve("a", 30.0)
+    ledger.serve("b", 20.0)
+    ledger.join("new")
+    assert ledger.served("new") == ledger.served("b") == 20.0
+
+
+def test_idling_earns_no_credit_and_costs_none() -> None:
+    ledger = ServiceLedger()
+    ledger.join("a")
+    ledger.join("b")
+    ledger.leave("b")
+    ledger.serve("a", 10.0)
+    ledger.join("b")
+    assert ledger.served("b") == 10.0
+    ledger.serve("b", 5.0)
+    ledger.leave("b")
+    ledger.join("b")  # starting anew does not wipe what it has had
+    assert ledger.served("b") == 15.0
+
+
+def test_two_utterances_of_a_client_share_its_account() -> None:
+    ledger = ServiceLedger()
+    ledger.join("a")
+    ledger.join("a")
+    ledger.serve("a", 3.0)
+    ledger.leave("a")
+    ledger.join("b")
+    assert ledger.served("b") == 3.0, "a is still being served"
+
+
+def test_when_nobody_is_served_all_start_over() -> None:
+    ledger = ServiceLedger()
+    ledger.join("a")
+    ledger.serve("a", 3.0)
+    ledger.leave("a")
+    assert ledger.served("a") == 0.0
+
+
+def test_a_forgotten_client_is_gone() -> None:
+    ledger = ServiceLedger()
+    for client in ("a", "b"):
+        ledger.join(client)
+        ledger.serve(client, 4.0)
+    ledger.leave("a")
+    assert ledger.served("a") == 4.0
+    ledger.forget("a")
+    ledger.forget("never seen")
+    assert ledger.served("a") == 0.0
+
+
+def test_a_client_forgotten_while_it_is_served_goes_with_its_last_utterance() -> None:
+    ledger = ServiceLedger()
+    ledger.join("stays")
+    for _ in range(2):
+        ledger.join("a")
+    ledger.serve("a", 4.0)
+    ledger.forget("a")
+    ledger.leave("a")
+    assert ledger.served("a") == 4.0
+    ledger.leave("a")
+    assert ledger.served("a") == 0.0
+
+
+def test_a_client_that_comes_back_before_it_is_gone_keeps_its_account() -> None:
+    ledger = ServiceLedger()
+    ledger.join("stays")
+    ledger.join("a")
+    ledger.serve("a", 4.0)
+    ledger.forget("a")
+    ledger.join("a")
+    ledger.leave("a")
+    ledger.leave("a")
+    assert ledger.served("a") == 4.0
+
+
+def test_leaving_without_having_joined_is_a_fault() -> None:
+    with pytest.raises(KeyError):
+        ServiceLedger().leave("a")

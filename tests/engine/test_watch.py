@@ -1,0 +1,78 @@
+"""Who is looked at: what was touched, and whose time has come."""
+
+import math
+
+from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.playhead import Playhead
+from playhead.engine.stream import Stream
+from playhead.engine.types import Request
+from playhead.engine.watch import Watch
+
+
+def stream(utterance: int) -> Stream:
+    request = Request(utterance, "client", "voice")
+    return Stream(request, Playhead(24_000, 0.0), LeadLearner(LeadLimits()), 0.0)
+
+
+def names(streams: list[Stream]) -> list[int]:
+    return [each.request.utterance for each in streams]
+
+
+def test_a_touched_stream_is_awake_until_it_is_put_to_rest() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    assert watch.awake(0.0) == []
+    watch.touch(one)
+    watch.touch(two)
+    watch.touch(one)
+    assert names(watch.awake(0.0)) == [1, 2]
+    watch.rest(one, math.inf)
+    assert names(watch.awake(99.0)) == [2]
+    assert watch.next_alarm() == math.inf
+    watch.touch(one)
+    assert names(watch.awake(99.0)) == [2, 1]
+
+
+def test_a_resting_stream_wakes_at_its_time() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    for each, until in ((one, 5.0), (two, 3.0)):
+        watch.touch(each)
+        watch.rest(each, until)
+    assert watch.next_alarm() == 3.0
+    assert watch.awake(2.999) == []
+    assert names(watch.awake(3.0)) == [2]
+    assert watch.next_alarm() == 5.0
+    assert names(watch.awake(6.0)) == [2, 1]
+    assert watch.next_alarm() == math.inf
+
+
+def test_an_alarm_that_was_overtaken_is_void() -> None:
+    watch, one = Watch(), stream(1)
+    watch.touch(one)
+    watch.rest(one, 3.0)
+    watch.touch(one)
+    assert watch.next_alarm() == math.inf, "it is awake"
+    watch.rest(one, 7.0)
+    assert watch.awake(3.0) == []
+    assert watch.next_alarm() == 7.0
+    watch.touch(one)
+    watch.rest(one, math.inf)
+    assert watch.awake(8.0) == []
+
+
+def test_a_forgotten_stream_never_wakes() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    watch.touch(one)
+    watch.touch(two)
+    watch.rest(two, 3.0)
+    watch.forget(one)
+    watch.forget(two)
+    assert watch.next_alarm() == math.inf
+    assert watch.awake(9.0) == []
+
+
+def test_a_forgotten_stream_s_alarm_rings_for_nobody() -> None:
+    watch, one = Watch(), stream(1)
+    watch.touch(one)
+    watch.rest(one, 3.0)
+    watch.forget(one)
+    assert watch.awake(3.0) == []
