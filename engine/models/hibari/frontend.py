@@ -4,8 +4,10 @@ Words are the white-space-separated words of the text as typed. Cleaning and nor
 their number ("$5.99", "3:30 pm"), so each is followed to its first phoneme.
 """
 
+import contextlib
 import functools
 import json
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +24,12 @@ from playhead.engine.models.hibari.align import align
 from playhead.engine.models.hibari.clean import MAX_LETTERS, Cleaned, clean
 from playhead.engine.models.hibari.shape import MAX_PHONEMES
 
+_log = logging.getLogger(__name__)
 _WORD = re.compile(r"\S+")
 _PIECE = 20
 """Letters the net for unknown words is given at once; it reads no more than 24."""
+_RULE_FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What rules written for well-formed text may raise on any text; none is known to do so."""
 _SILENT = frozenset(';:,.!?—…"()“” ˈˌː')
 _CLAUSE = frozenset(",;:.!?—…")
 _SHOWN = 60
@@ -90,9 +95,13 @@ class Frontend:
     def _phonemise(self, cleaned: Sequence[Cleaned]) -> tuple[_Phonemes, list[int]]:
         """Phonemes, and for each typed word the normalised word it starts at."""
         before = [word for item in cleaned for word in item.words]
-        after = normalize(" ".join(before)).split()
+        try:
+            after = normalize(" ".join(before)).split()
+            phonemes = self._read(after)
+        except _RULE_FAULTS:
+            _log.exception("the reading rules failed on %r: words are read one by one", before)
+            after, phonemes = before, self._read_singly(before)
         at = [*align(before, after, _words_alone), len(after)]
-        phonemes = self._read(after)
         starts = []
         index = 0
         for item in cleaned:
@@ -111,6 +120,16 @@ class Frontend:
                 starts.append(len(text))
         # A token that spans words shows up as too few starts: its words begin together.
         starts = (starts + [starts[-1]] * len(words))[: len(words)]
+        return _Phonemes(text, [*starts, len(text)])
+
+    def _read_singly(self, words: Sequence[str]) -> _Phonemes:
+        """As :meth:`_read`, leaving out words that break the rules: they end up without sound."""
+        text = ""
+        starts = []
+        for word in words:
+            starts.append(len(text))
+            with contextlib.suppress(*_RULE_FAULTS):
+                text += self._read(normalize(word).split()).text + " "
         return _Phonemes(text, [*starts, len(text)])
 
     def _read_unknown(self, word: str) -> str | None:

@@ -11,7 +11,7 @@ from playhead.engine.models.hibari.spectra import SpectrumDecoder
 from playhead.engine.models.hibari.split import ensure_voice
 from playhead.engine.models.hibari.stream import SegmentStream
 from playhead.engine.models.hibari.utterance import Utterance, Voice
-from playhead.engine.types import ChunkWork, ModelInfo, Pcm, Request, StepResult
+from playhead.engine.types import ChunkWork, ModelInfo, Pcm, Request, Runner, StepResult
 
 VOICE = "heart"
 SLOWEST, FASTEST = 0.5, 2.0
@@ -21,7 +21,7 @@ _Job = tuple[int, SegmentStream, int]
 """Position among the chunks asked for, stream, frames."""
 
 
-class HibariRunner:
+class HibariRunner(Runner):
     """Loads the voice (about a second) and speaks any number of utterances at a time.
 
     Raises VoiceError or OSError when the voice's files cannot be prepared (see ``split``).

@@ -90,6 +90,23 @@ def test_a_word_whose_letters_have_no_sound_is_named(
     assert len(pieces[0].marks) == 3
 
 
+def test_a_word_that_breaks_the_rules_is_left_out_and_named(
+    frontend: Frontend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenize = frontend._g2p.tokenize
+
+    def brittle(text: str) -> object:
+        if "zxqv" in text:
+            raise IndexError("no rule")
+        return tokenize(text)
+
+    monkeypatch.setattr(frontend._g2p, "tokenize", brittle)
+    (piece,), found = frontend.plan("hello zxqv again", 0)
+    assert [(notice.code, notice.text) for notice in found] == [("unspeakable_text", "zxqv")]
+    assert [mark.text for mark in piece.marks] == ["hello", "zxqv", "again"]
+    assert phonemes(frontend, piece).startswith("|həl")
+
+
 def test_nothing_audible_gives_a_piece_without_ids(frontend: Frontend) -> None:
     (piece,), _ = frontend.plan("... ?!", 0)
     assert len(piece.ids) == 0
