@@ -1,0 +1,60 @@
+"""Events and freed utterances come out once, in order; reports are added up at the end."""
+
+import numpy as np
+from doubles import HZ, request
+from playhead.engine.anchor import Counters
+from playhead.engine.events import Outbox, Tally
+from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.playhead import Playhead
+from playhead.engine.stream import Stream
+from playhead.engine.types import (
+    AudioChunk,
+    ChunkWork,
+    Finish,
+    Finished,
+    Lane,
+    TextWarning,
+    Word,
+)
+
+
+def test_events_come_out_in_order_and_once() -> None:
+    outbox = Outbox()
+    warning = TextWarning(7, "unspeakable_text", "skipped", "☃")
+    work = ChunkWork(7, 2, 10, 4, Lane.URGENT, -0.1, 0.25, 5.0)
+    word = Word("hi", 800, 0, 2)
+    pcm = np.zeros(320, np.float32)
+    outbox.add(warning)
+    outbox.add_chunk(work, 800, pcm, (word,))
+    events = outbox.drain()
+    assert events[0] is warning
+    chunk = events[1]
+    assert isinstance(chunk, AudioChunk)
+    assert (chunk.utterance, chunk.index, chunk.start) == (7, 2, 800)
+    assert chunk.pcm is pcm
+    assert (chunk.words, chunk.lane, chunk.slack, chunk.depth) == ((word,), Lane.URGENT, -0.1, 0.25)
+    assert outbox.drain() == []
+
+
+def test_the_terminal_event_says_how_much_was_made() -> None:
+    stream = Stream(request(7), Playhead(HZ, 0.0), LeadLearner(LeadLimits()), 0.0)
+    stream.playhead.on_sent(640, 1.0)
+    outbox = Outbox()
+    outbox.finish(stream, Finish.FAILED, "engine_error", "it broke")
+    assert outbox.drain() == [Finished(7, Finish.FAILED, 640, "engine_error", "it broke")]
+
+
+def test_freed_utterances_come_out_once() -> None:
+    outbox = Outbox()
+    outbox.close(7)
+    outbox.close(3)
+    assert outbox.drain_closed() == [7, 3]
+    assert outbox.drain_closed() == []
+
+
+def test_the_end_of_an_utterance_adds_up_its_reports() -> None:
+    tally = Tally()
+    tally.end(Finish.COMPLETE, Counters(1, 2, 3))
+    tally.end(Finish.CANCELLED, Counters(10, 20, 30))
+    assert tally.finished == {Finish.COMPLETE: 1, Finish.CANCELLED: 1}
+    assert (tally.reports_stale, tally.reports_invalid, tally.reports_clamped) == (11, 22, 33)

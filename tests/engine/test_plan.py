@@ -1,0 +1,82 @@
+"""Batches for the lanes: in order, as many as fit, the others counted as waiting."""
+
+import pytest
+from doubles import FRAME_SECONDS, HZ, request
+from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.plan import Dispatch, Dispatcher
+from playhead.engine.playhead import Playhead
+from playhead.engine.policy import LaneLimits
+from playhead.engine.stream import Stream
+from playhead.engine.survey import Candidate, Step
+from playhead.engine.types import ChunkWork, Lane
+
+KEY = (0.0, 0.0, 0)
+
+
+def stream(utterance: int) -> Stream:
+    made = Stream(request(utterance), Playhead(HZ, 0.0), LeadLearner(LeadLimits()), 0.0)
+    made.ready = 10
+    return made
+
+
+def chunks(*utterances: int, lane: Lane = Lane.BACKGROUND) -> list[Candidate]:
+    return [Candidate(stream(n), 2, KEY, lane, 0.5, 2 * FRAME_SECONDS) for n in utterances]
+
+
+def steps(*utterances: int) -> list[Step]:
+    return [Step(stream(n), KEY) for n in utterances]
+
+
+def limits(workers: int = 4, slots: int = 4, batch: int = 2, reserve: int = 1) -> LaneLimits:
+    return LaneLimits(workers, dict.fromkeys(Lane, slots), dict.fromkeys(Lane, batch), reserve)
+
+
+def who(dispatches: list[Dispatch]) -> list[tuple[int, ...]]:
+    return [dispatch.utterances for dispatch in dispatches]
+
+
+def test_steps_are_batched_in_order_and_marked_as_running() -> None:
+    dispatcher, wanted = Dispatcher(limits()), steps(5, 3, 8)
+    started = dispatcher.steps(wanted)
+    assert who(started) == [(5, 3), (8,)]
+    assert all(dispatch.lane is Lane.LM and not dispatch.chunks for dispatch in started)
+    assert all(step.stream.stepping for step in wanted)
+    assert dispatcher.busy == {Lane.LM: 2, Lane.URGENT: 0, Lane.BACKGROUND: 0}
+    assert dispatcher.waiting[Lane.LM] == 0
+
+
+def test_chunks_are_taken_from_their_streams_as_they_start() -> None:
+    dispatcher, wanted = Dispatcher(limits(slots=1)), chunks(5, 3, 8)
+    wanted[0].stream.queued_at = 42.0
+    started = dispatcher.chunks(Lane.BACKGROUND, wanted, 50.0)
+    assert who(started) == [(5, 3)]
+    assert started[0].chunks[0] == ChunkWork(5, 0, 0, 2, Lane.BACKGROUND, 0.5, 0.0, 42.0)
+    assert started[0].chunks[1].queued_at == 50.0, "it starts the moment it is wanted"
+    assert [candidate.stream.decoding for candidate in wanted] == [True, True, False]
+    assert dispatcher.waiting[Lane.BACKGROUND] == 1
+
+
+@pytest.mark.parametrize(("running", "started", "waiting"), [(0, 3, 3), (1, 2, 4), (3, 0, 6)])
+def test_background_work_stops_before_the_last_worker(
+    running: int, started: int, waiting: int
+) -> None:
+    dispatcher = Dispatcher(limits(batch=1))
+    dispatcher.steps(steps(*range(100, 100 + running)))
+    assert len(dispatcher.chunks(Lane.BACKGROUND, chunks(*range(6)), 0.0)) == started
+    assert dispatcher.waiting[Lane.BACKGROUND] == waiting
+
+
+def test_what_comes_back_makes_room() -> None:
+    dispatcher = Dispatcher(limits(workers=1, batch=1))
+    assert who(dispatcher.chunks(Lane.URGENT, chunks(1, 2, lane=Lane.URGENT), 0.0)) == [(1,)]
+    assert dispatcher.chunks(Lane.URGENT, chunks(2, lane=Lane.URGENT), 0.0) == []
+    dispatcher.done(Lane.URGENT)
+    assert who(dispatcher.chunks(Lane.URGENT, chunks(2, lane=Lane.URGENT), 0.0)) == [(2,)]
+    assert dispatcher.waiting[Lane.URGENT] == 0
+
+
+def test_nothing_wanted_starts_nothing() -> None:
+    dispatcher = Dispatcher(limits())
+    assert dispatcher.steps([]) == []
+    assert dispatcher.chunks(Lane.URGENT, [], 0.0) == []
+    assert dispatcher.busy == dict.fromkeys(Lane, 0)

@@ -1,0 +1,90 @@
+"""One utterance's state: frames, boundaries, words, when to look again."""
+
+import math
+
+import pytest
+from doubles import HZ, request
+from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.playhead import Playhead
+from playhead.engine.stream import UNPARK_SLOP, Stream
+from playhead.engine.types import Lane, ListenerState, Word
+
+
+def stream(**state: object) -> Stream:
+    made = Stream(request(1), Playhead(HZ, 0.0), LeadLearner(LeadLimits()), 0.0)
+    for name, value in state.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("steppable", "stepping", "may"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+)
+def test_one_step_at_a_time_and_only_when_it_yields(
+    steppable: bool, stepping: bool, may: bool
+) -> None:
+    assert stream(steppable=steppable, stepping=stepping).may_step is may
+
+
+@pytest.mark.parametrize(
+    ("stepping", "decoding", "running"),
+    [(False, False, False), (True, False, True), (False, True, True)],
+)
+def test_it_runs_while_a_lane_has_work_of_it(stepping: bool, decoding: bool, running: bool) -> None:
+    assert stream(stepping=stepping, decoding=decoding).running is running
+
+
+@pytest.mark.parametrize(
+    ("state", "available"),
+    [
+        ({"steppable": True}, (6, False)),
+        ({"stepping": True}, (6, False)),
+        ({}, (6, True)),  # the backbone has nothing to go on with
+        ({"ended": True}, (6, True)),
+    ],
+)
+def test_frames_may_be_joined_by_more_while_the_backbone_goes_on(
+    state: dict[str, object], available: tuple[int, bool]
+) -> None:
+    assert stream(ready=10, taken=4, **state).available() == available
+
+
+def test_no_chunk_runs_past_a_boundary() -> None:
+    one = stream(ready=10, steppable=True)
+    one.boundaries.extend((3, 7))
+    assert one.available() == (3, True)
+    assert one.take(2, 0.16) == 0
+    assert one.available() == (1, True)
+    assert one.take(1, 0.08) == 2
+    assert one.available() == (4, True)
+    assert one.take(4, 0.32) == 3
+    assert one.available() == (3, False)
+    assert one.take(3, 0.24) == 7
+
+
+def test_taking_a_chunk_counts_it_and_ends_its_queueing() -> None:
+    one = stream(ready=10, queued_at=3.0, queued_lane=Lane.BACKGROUND)
+    one.take(4, 0.32)
+    assert (one.taken, one.chunks, one.decoding, one.decoding_seconds) == (4, 1, True, 0.32)
+    assert one.queued_at is None
+    assert one.queued_lane is None
+
+
+def test_words_come_in_order_each_once() -> None:
+    words = [Word(text, start, 0, 1) for text, start in (("a", 0), ("b", 80), ("c", 160))]
+    one = stream()
+    one.words.extend(words)
+    assert one.pop_words(80) == (words[0],)
+    assert one.pop_words(80) == ()
+    assert one.pop_words(math.inf) == (words[1], words[2])
+    assert one.pop_words(math.inf) == ()
+
+
+def test_a_parked_stream_wakes_when_its_listener_has_played_the_excess() -> None:
+    one = stream()
+    assert one.unpark_time(0.5, 10.0) == math.inf, "it waits, and holds too much to be stepped"
+    one.playhead.on_sent(1000, 10.0)
+    assert one.unpark_time(0.5, 10.0) == pytest.approx(10.5 + UNPARK_SLOP)
+    one.playhead.hold(ListenerState.PAUSED, 10.1)
+    assert one.unpark_time(0.5, 10.0) == math.inf
