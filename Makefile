@@ -69,7 +69,7 @@ cover: $(VENV)/.dev voice
 .PHONY: lint
 lint: $(VENV)/.dev
 	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff format --check --output-format concise .
 
 .PHONY: types
 types: $(VENV)/.dev
