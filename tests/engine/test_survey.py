@@ -1,0 +1,334 @@
+"""One look: what could start, in which lane, in which order, and when to look again."""
+
+import math
+
+import pytest
+from doubles import FRAME, FRAME_SECONDS, HZ, MODEL, report, request
+from playhead.engine.events import Tally
+from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.ledger import ServiceLedger
+from playhead.engine.meters import Meters
+from playhead.engine.playhead import Playhead
+from playhead.engine.policy import PAD, PolicyConfig
+from playhead.engine.stream import Stream
+from playhead.engine.survey import LOOKAHEAD, Survey, Turn
+from playhead.engine.types import Lane, ListenerState, Urgency
+from playhead.engine.watch import Watch
+
+LEAD = 2.0
+GUESS = 0.05  # seconds, of background sojourn and of LM service, before anything is measured
+NEEDED = 2 * GUESS + PAD
+
+
+class World:
+    """A survey and what it reads; streams are made by hand."""
+
+    def __init__(self, urgency: Urgency = Urgency.REPORTED, lead: float | None = LEAD) -> None:
+        limits = LeadLimits(fixed=lead)
+        self.ledger = ServiceLedger()
+        self.meters = Meters.starting_from(GUESS)
+        self.tally = Tally()
+        self.watch = Watch()
+        self.config = PolicyConfig(urgency, limits)
+        self.survey = Survey(MODEL, self.config, self.ledger, self.meters, self.tally, self.watch)
+
+    def stream(
+        self,
+        number: int = 1,
+        *,
+        sent: float = 0.0,
+        ready: int = 4,
+        now: float = 0.0,
+        **state: object,
+    ) -> Stream:
+        """A stream whose listener was sent ``sent`` seconds at ``now``."""
+        threshold = float(state.pop("threshold", 0.0))  # type: ignore[arg-type]
+        reports = bool(state.pop("reports", True))
+        made = Stream(
+            request(number, start_threshold=threshold),
+            Playhead(HZ, now, start_threshold=threshold, use_reports=reports),
+            LeadLearner(self.config.lead),
+            now,
+            ready=ready,
+        )
+        for name, value in state.items():
+            setattr(made, name, value)
+        if sent:
+            made.playhead.on_sent(round(sent * HZ), now)
+            made.chunks = 1
+        self.ledger.join(made.request.client)
+        self.watch.touch(made)
+        return made
+
+    def look(self, now: float = 0.0) -> Turn:
+        return self.survey.look(now)
+
+
+def numbers(turn: Turn) -> dict[str, list[int]]:
+    return {
+        "urgent": [each.stream.request.utterance for each in turn.urgent],
+        "background": [each.stream.request.utterance for each in turn.background],
+        "steps": [each.stream.request.utterance for each in turn.steps],
+    }
+
+
+# -- lanes ------------------------------------------------------------------------------------
+
+
+def test_the_first_chunk_is_urgent_and_small() -> None:
+    world = World()
+    world.stream(ready=4)
+    (chunk,) = world.look(3.0).urgent
+    assert (chunk.frames, chunk.lane, chunk.slack) == (1, Lane.URGENT, -3.0)
+    assert chunk.seconds == FRAME_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("held", "lane"), [(NEEDED - 0.01, Lane.URGENT), (NEEDED + 0.01, Lane.BACKGROUND)]
+)
+def test_slack_against_the_measured_margin_decides_the_lane(held: float, lane: Lane) -> None:
+    world = World()
+    world.stream(sent=held)
+    turn = world.look()
+    chunk = (turn.urgent + turn.background)[0]
+    assert chunk.lane is lane
+    assert chunk.slack == pytest.approx(held)
+
+
+def test_the_margin_follows_what_the_background_lane_takes() -> None:
+    world = World()
+    world.stream(sent=0.8, ready=20)
+    assert world.look().background
+    for _ in range(20):
+        world.meters[Lane.BACKGROUND].done(0.1, [0.9], 0.1)
+    assert world.look().urgent
+
+
+def test_a_listener_below_its_threshold_is_urgent_whatever_it_was_sent() -> None:
+    world = World()
+    world.stream(sent=0.4, threshold=0.5)
+    assert numbers(world.look())["urgent"] == [1]
+
+
+def test_a_held_listener_is_in_no_hurry_even_for_its_first_chunk() -> None:
+    world = World()
+    stream = world.stream(ready=4)
+    stream.playhead.hold(ListenerState.SUSPENDED, 0.0)
+    (chunk,) = world.look(3.0).background
+    assert chunk.slack is None
+    assert chunk.key[0] == math.inf
+
+
+def test_a_measured_margin_never_makes_everything_urgent_for_good() -> None:
+    """A bad minute of the background lane must not be the last thing that is measured of it."""
+    world = World()
+    world.stream(sent=1.9, ready=20)
+    world.meters[Lane.BACKGROUND].done(1.0, [30.0] * 200, 1.0)
+    assert numbers(world.look())["background"] == [1]
+
+
+# -- order ------------------------------------------------------------------------------------
+
+
+def test_earliest_deadline_first_and_the_least_served_among_the_dry() -> None:
+    world = World()
+    for number, sent in ((1, 0.9), (2, 0.3), (3, 0.0), (4, 0.0), (5, 0.6)):
+        world.stream(number, sent=sent, ready=20)
+    world.ledger.serve("client-3", 7.0)
+    world.ledger.serve("client-4", 2.0)
+    assert numbers(world.look()) == {"urgent": [4, 3], "background": [2, 5, 1], "steps": []}
+
+
+def test_without_urgency_all_is_background_in_the_order_of_asking() -> None:
+    world = World(Urgency.NONE)
+    world.stream(9, sent=0.9, ready=20)
+    world.look(0.0)
+    world.stream(2, ready=20)
+    world.look(0.1)
+    world.stream(5, sent=0.5, ready=20, now=0.2)
+    turn = world.look(0.3)
+    assert numbers(turn) == {"urgent": [], "background": [9, 2, 5], "steps": []}
+    assert [chunk.slack for chunk in turn.background] == [None] * 3
+    assert turn.wake_at == math.inf, "time changes nothing"
+
+
+# -- steps ------------------------------------------------------------------------------------
+
+
+def test_the_backbone_is_stepped_in_the_order_of_need() -> None:
+    world = World()
+    for number, sent in ((1, 0.9), (2, 0.3), (3, 0.0)):
+        world.stream(number, sent=sent, ready=0, steppable=True)
+    assert numbers(world.look()) == {"urgent": [], "background": [], "steps": [3, 2, 1]}
+
+
+def test_the_backbone_runs_no_further_ahead_of_the_codec_than_is_useful() -> None:
+    world = World()
+    enough = math.ceil(LOOKAHEAD / FRAME_SECONDS)
+    world.stream(1, ready=enough, steppable=True)
+    world.stream(2, ready=enough - 1, steppable=True)
+    world.stream(3, ready=enough, steppable=True, decoding=True)
+    turn = world.look()
+    assert numbers(turn)["steps"] == [2]
+    assert numbers(turn)["urgent"] == [1, 2]
+
+
+def test_frames_too_few_for_a_chunk_do_not_keep_the_backbone_from_going_on() -> None:
+    world = World()
+    big = 2 * math.ceil(LOOKAHEAD / FRAME_SECONDS)
+    world.survey = Survey(
+        MODEL.__class__("big", ("voice",), HZ, FRAME, (big,), 4),
+        world.config,
+        world.ledger,
+        world.meters,
+        world.tally,
+        world.watch,
+    )
+    world.stream(ready=big - 1, steppable=True)
+    assert numbers(world.look()) == {"urgent": [], "background": [], "steps": [1]}
+
+
+def test_what_runs_or_cannot_run_is_not_offered() -> None:
+    world = World()
+    world.stream(1, dead=True, steppable=True)
+    world.stream(2, decoding=True, stepping=True, steppable=True)
+    world.stream(3, decoding=True)
+    world.stream(4, ready=0)
+    turn = world.look()
+    assert numbers(turn) == {"urgent": [], "background": [], "steps": []}
+    assert turn.wake_at == math.inf
+    assert world.watch.awake(99.0) == []
+
+
+def test_decoding_and_stepping_go_side_by_side() -> None:
+    world = World()
+    world.stream(1, decoding=True, steppable=True)
+    world.stream(2, stepping=True, steppable=True)
+    assert numbers(world.look()) == {"urgent": [2], "background": [], "steps": [1]}
+
+
+# -- the lead ---------------------------------------------------------------------------------
+
+
+def test_a_listener_that_holds_its_lead_is_parked_until_it_does_not() -> None:
+    world = World()
+    world.stream(sent=2.5, steppable=True)
+    turn = world.look(0.0)
+    assert numbers(turn) == {"urgent": [], "background": [], "steps": []}
+    assert turn.wake_at == pytest.approx(0.5, abs=1e-3)
+    assert numbers(world.look(turn.wake_at - 1e-3))["steps"] == []
+    assert numbers(world.look(turn.wake_at)) == {"urgent": [], "background": [1], "steps": [1]}
+
+
+def test_a_chunk_being_decoded_counts_towards_the_lead() -> None:
+    world = World()
+    world.stream(sent=1.9, steppable=True, decoding=True, decoding_seconds=0.2)
+    turn = world.look(0.0)
+    assert numbers(turn)["steps"] == []
+    assert turn.wake_at == pytest.approx(0.1, abs=1e-3)
+
+
+def test_a_held_listener_beyond_its_lead_sleeps_until_something_happens() -> None:
+    world = World()
+    stream = world.stream(sent=2.5, steppable=True)
+    stream.playhead.hold(ListenerState.PAUSED, 0.0)
+    assert world.look(0.0).wake_at == math.inf
+    assert world.look(1e6).steps == []
+    stream.playhead.hold(None, 10.0)
+    world.watch.touch(stream)
+    assert world.look(10.0).wake_at == pytest.approx(10.5, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("lead", "reports", "threshold", "expected"),
+    [
+        (1.2, True, 0.0, 1.2),  # fixed for all
+        (1.2, False, 0.0, 1.2),
+        (None, True, 0.0, 2.0),  # learned, nothing known yet
+        (None, False, 0.0, 2.0),  # never known
+        (1.2, True, 1.5, 1.5 + 0.6 / 2),  # its player starts with more than that
+        (1.2, True, 0.2, 1.2),
+    ],
+)
+def test_the_lead_is_learned_or_fixed_and_covers_the_threshold(
+    lead: float | None, reports: bool, threshold: float, expected: float
+) -> None:
+    world = World(lead=lead)
+    stream = world.stream(reports=reports, threshold=threshold)
+    assert world.survey.lead(stream) == pytest.approx(expected)
+
+
+def test_only_a_reporting_listener_profits_from_what_was_learned() -> None:
+    world = World(lead=None)
+    reporting, silent = world.stream(1), world.stream(2, reports=False)
+    for stream in (reporting, silent):
+        for tick in range(1000):
+            now = tick * 0.25
+            stream.learner.observe(report(1, 0, 0, at=now), 0.0, now)
+    assert world.survey.lead(reporting) == pytest.approx(0.6)
+    assert world.survey.lead(silent) == pytest.approx(2.0)
+
+
+# -- promotion --------------------------------------------------------------------------------
+
+
+def test_a_queued_chunk_is_promoted_when_its_time_gets_short_and_counted_once() -> None:
+    world = World()
+    stream = world.stream(sent=0.5)
+    turn = world.look(0.0)
+    assert numbers(turn)["background"] == [1]
+    assert turn.wake_at == pytest.approx(0.5 - NEEDED)
+    late = world.look(turn.wake_at + 1e-6)
+    assert numbers(late)["urgent"] == [1]
+    assert world.tally.promoted == 1
+    world.look(turn.wake_at + 0.01)
+    assert world.tally.promoted == 1
+    assert late.urgent[0].take(9.0).queued_at == 0.0, "it has been waiting since it was wanted"
+    assert stream.queued_at is None
+
+
+def test_a_report_can_promote_a_queued_chunk() -> None:
+    world = World()
+    stream = world.stream(sent=1.0)
+    assert world.look(0.0).background
+    stream.playhead.on_report(report(1, 1000, 50, at=1.0), 0.9)
+    world.watch.touch(stream)
+    assert world.look(0.9).urgent
+    assert world.tally.promoted == 1
+
+
+def test_a_chunk_that_is_urgent_from_the_start_was_not_promoted() -> None:
+    world = World()
+    world.stream()
+    world.look(0.0)
+    world.look(5.0)
+    assert world.tally.promoted == 0
+
+
+def test_the_next_look_is_due_at_once_when_a_margin_is_just_reached() -> None:
+    world = World()
+    world.stream(sent=NEEDED + 1e-9)
+    turn = world.look(0.0)
+    assert turn.background
+    assert turn.wake_at == pytest.approx(1e-3)
+
+
+def test_a_chunk_carries_how_it_was_routed() -> None:
+    world = World()
+    stream = world.stream(sent=1.0, ready=20)
+    (candidate,) = world.look(0.25).background
+    work = candidate.take(0.25)
+    assert (work.utterance, work.index, work.first, work.frames) == (1, 1, 0, 8)
+    assert (work.lane, work.queued_at) == (Lane.BACKGROUND, 0.25)
+    assert work.slack == pytest.approx(0.75)
+    assert work.depth == pytest.approx(0.75)
+    assert stream.taken == 8
+
+
+def test_a_step_that_is_taken_runs() -> None:
+    world = World()
+    stream = world.stream(7, ready=0, steppable=True)
+    (step,) = world.look(0.0).steps
+    assert step.take() == 7
+    assert stream.stepping
+    assert world.look(0.0).steps == []
