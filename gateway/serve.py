@@ -1,6 +1,7 @@
 """``playhead serve``: bind, load the voice, serve until told to stop."""
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -147,11 +148,12 @@ def _watch_signals(server: GatewayServer, stop: "asyncio.Future[int]", patience:
         if stop.done():
             server.hurry()
             return
-        print(
-            f"playhead is stopping: speech may go on for {patience:g} s (once more: stop now)",
-            flush=True,
-        )
-        stop.set_result(code)
+        stop.set_result(code)  # first: nobody may be reading what is printed any more
+        with contextlib.suppress(OSError):
+            print(
+                f"playhead is stopping: speech may go on for {patience:g} s (once more: stop now)",
+                flush=True,
+            )
 
     loop = asyncio.get_running_loop()
     # SIGTERM comes from a supervisor that starts a successor; Ctrl-C from somebody who leaves.

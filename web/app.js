@@ -63,9 +63,9 @@ function showSplit(heard, unheard) {
   byId("said").replaceChildren(part("heard", heard), part("unheard", unheard));
 }
 
-async function speak() {
+function speak() {
   const text = byId("text").value.trim();
-  if (text === "") return;
+  if (text === "" || byId("link").dataset.state === "closed") return;
   notice("");
   client.cancel();
   shown = client.speak(text);
@@ -76,7 +76,7 @@ async function speak() {
   say("Asking for speech …");
   updateButtons();
   draw();
-  await client.unlock();
+  client.unlock().catch((error) => notice(`The browser refuses to play: ${error.message}`));
 }
 
 function stop() {
@@ -175,7 +175,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && client.current !== null) stop();
 });
 document.addEventListener("pointerdown", () => {
-  if (client.current !== null && client.player.suspended) client.unlock();
+  if (client.current !== null && client.player.suspended) client.unlock().catch(() => {});
 });
 window.addEventListener("online", () => client.connection.retryNow());
 

@@ -14,8 +14,8 @@ export class HeardClock {
   #ratio;
   /** @type {Snapshot[]} */
   #points = [];
-  /** @type {{epoch: number, heard: number}} */
-  #floor = { epoch: 0, heard: 0 };
+  /** @type {Map<number, number>} what was heard at least */
+  #floors = new Map();
 
   /** @param {number} sourceRate Hz @param {number} outputRate Hz */
   constructor(sourceRate, outputRate) {
@@ -49,9 +49,9 @@ export class HeardClock {
    * @param {number} epoch @param {number} frame
    */
   heardAt(epoch, frame) {
-    const floor = this.#floor.epoch === epoch ? this.#floor.heard : 0;
-    const heard = Math.max(floor, this.consumedAt(epoch, frame));
-    this.#floor = { epoch, heard };
+    const heard = Math.max(this.#floors.get(epoch) ?? 0, this.consumedAt(epoch, frame));
+    this.#floors.set(epoch, heard);
+    if (this.#floors.size > KEEP) this.#floors.delete(this.#floors.keys().next().value);
     return heard;
   }
 

@@ -38,6 +38,7 @@ test("heard never falls within an epoch and starts anew with the next", () => {
   assert.equal(clock.heardAt(1, 2400), 2400);
   clock.add(point(9600, 0, "playing", 2));
   assert.equal(clock.heardAt(2, 9700), 50);
+  assert.equal(clock.heardAt(1, 2400), 2400); // whatever was asked meanwhile
 });
 
 test("old points are forgotten", () => {

@@ -19,17 +19,19 @@ START = "import sys; from playhead.gateway.cli import main; sys.exit(main())"
 def live() -> Iterator[str]:
     """The address of a server."""
     command = [sys.executable, "-c", START, "serve", "--port", "0", "--drain-timeout", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if (found := re.search(r"http://\S+", line)) is not None:
-                    yield found.group()
-                    break
-            else:
-                pytest.fail(f"the server ended with {process.wait()}")
-        finally:
-            process.terminate()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        addresses = (re.search(r"http://\S+", line) for line in process.stdout)
+        found = next(filter(None, addresses), None)
+        if found is None:
+            pytest.fail(f"the server ended with {process.wait(10)}")
+        yield found.group()
+        process.stdout.close()  # it stops also when nobody reads what it says any more
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
 
 
 def test_a_typed_sentence_is_heard_and_a_second_one_can_be_stopped(
