@@ -76,6 +76,7 @@ class Carrier:
             if lost.code in _FINAL_CODES:
                 raise
             await self._come_back(lost)
+            deliver(self.ready, self._clock())
 
     async def close(self) -> None:
         """Let queued messages out if the socket takes them, then close it."""

@@ -11,6 +11,7 @@ from playhead.client.player import Player
 from playhead.client.reporter import Reporter
 from playhead.client.track import PlayerConfig
 from playhead.client.voice import Event, Voice
+from playhead.codecs.registry import open_format
 from playhead.engine.clock import monotonic
 from playhead.gateway import messages as m
 from playhead.gateway.protocol import Encoding
@@ -45,8 +46,9 @@ async def connect(
 
     Raises :class:`~playhead.client.errors.ConnectionFailed` when no session comes about within
     ``timeout`` seconds, :class:`~playhead.client.errors.ServerError` when the server refuses the
-    settings.
+    settings, and ``ValueError`` for a codec or rate that cannot be decoded on this machine.
     """
+    open_format(codec, sample_rate)
     hello = m.Hello(
         voice=voice,
         speed=speed,
@@ -75,7 +77,10 @@ async def connect(
         await session.close()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):  # a fault of ``on_event`` or of ours
+            raise result
 
 
 def _log_event(event: Event) -> None:

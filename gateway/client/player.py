@@ -114,6 +114,10 @@ class Player:
                 due.append(counters)
         return due
 
+    def report_again(self) -> None:
+        """What was reported may not have arrived: every utterance's state is due anew."""
+        self._reported.clear()
+
     def _due_at(self, track: Track, now: float) -> float | None:
         last = self._reported.get(track.epoch, _NEVER)
         counters = track.counters(now)

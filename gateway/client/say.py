@@ -16,6 +16,7 @@ from playhead.client.progress import Progress
 from playhead.client.speaker import Speaker, SpeakerMissing
 from playhead.client.utterance import Utterance
 from playhead.client.voice import Voice
+from playhead.codecs.registry import UnsupportedCodec, UnsupportedRate
 from playhead.codecs.wav import WavWriter
 
 DEFAULT_URL = "ws://127.0.0.1:8080"
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     except ConnectionFailed as error:
         hint = "" if error.status else "; start a server with 'playhead serve' or 'make run'"
         return _complain(f"{error}{hint}", UNREACHABLE)
-    except SpeakerMissing as error:
+    except (SpeakerMissing, UnsupportedCodec, UnsupportedRate) as error:
         return _complain(str(error), USAGE)
     except PlayheadError as error:
         return _complain(str(error), FAILED)

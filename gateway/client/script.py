@@ -31,6 +31,7 @@ class Script:
         self.text = ""
         self.started = False  # set by whoever sends: ``start`` is on its way
         self.closed = False  # takes no more text
+        self.blocks = False  # is to be cancelled as soon as its epoch is known
         self._pieces: deque[str | Mark] = deque()
         self._sent = 0
         self._spoken = 0
@@ -57,8 +58,8 @@ class Script:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing will ever be handed out again."""
-        return self.closed and not self._pieces
+        """Whether what is behind it may be sent."""
+        return self.closed and not self._pieces and not self.blocks
 
     @property
     def waiting(self) -> int:

@@ -58,7 +58,7 @@ class Owner(Protocol):
     def script_changed(self) -> None:
         """There is text to send."""
 
-    async def cut(self, utterance: "Utterance") -> None:
+    def cut(self, utterance: "Utterance") -> None:
         """Cancel the utterance and all behind it."""
 
     def counters_of(self, epoch: int) -> Counters | None:
@@ -74,8 +74,8 @@ def check_length(characters: int, limit: float) -> None:
 class Utterance:
     """A text on its way to being heard.
 
-    Iterate over it (once) for its :class:`AudioMessage`s; iteration ends with the last sound or
-    with a cancel, and raises what :meth:`done` raises when the utterance failed.
+    Iterate over it for its :class:`AudioMessage`s, each of which comes once. Iteration ends with
+    the last sound or with a cancel, and raises what :meth:`done` raises when it failed.
     """
 
     def __init__(self, owner: Owner, id: str, voice: str | None, speed: float | None) -> None:
@@ -119,11 +119,13 @@ class Utterance:
     # ------------------------------------------------------------ sound and outcome
 
     async def __aiter__(self) -> AsyncIterator[AudioMessage]:
-        while (message := await self._audio.get()) is not None:
+        final = False
+        while not final and (message := await self._audio.get()) is not None:
+            final = message.final
             yield message
-            if message.final:
-                return
-        await self.done()
+        self._audio.put_nowait(None)  # whoever asks once more shall not wait for ever
+        if not final:
+            await self.done()
 
     async def read(self) -> Pcm:
         """All sound that is still to come, float32 [samples] at the wire rate."""
@@ -145,8 +147,7 @@ class Utterance:
         :meth:`done`.
         """
         if not self.over:
-            self.script.cut()
-            await self._owner.cut(self)
+            self._owner.cut(self)
         outcome = await self.done()
         if isinstance(outcome, Cancelled):
             return outcome
@@ -184,9 +185,7 @@ class Utterance:
         self.script.skipped(len(warning.text or ""))
 
     def on_outcome(self, outcome: Done | Cancelled | PlayheadError) -> None:
-        """Nothing more will come. The first outcome counts."""
-        if self.over:
-            return
+        """Nothing more will come. Once."""
         self.script.cut()
         if isinstance(outcome, PlayheadError):
             self._outcome.set_exception(outcome)

@@ -1,20 +1,26 @@
 """A session with a server, as a Python program has it: utterances in, sound and outcomes out."""
 
-import asyncio
 import itertools
 import math
 from collections.abc import Callable
 
 from playhead.client.carrier import Carrier, Clock
-from playhead.client.errors import PlayheadError, ServerError, UtteranceFailed, server_error
+from playhead.client.errors import (
+    ConnectionLost,
+    PlayheadError,
+    ServerError,
+    UtteranceFailed,
+    server_error,
+)
+from playhead.client.link import PROTOCOL_ERROR
+from playhead.client.pings import Pings
 from playhead.client.reporter import Reporter
 from playhead.client.track import Counters
 from playhead.client.utterance import AudioMessage, Cancelled, Done, Utterance, check_length
-from playhead.codecs.base import Decoder
+from playhead.codecs.base import BadAudio, Decoder
 from playhead.codecs.registry import Format, decoder
 from playhead.gateway import messages as m
 
-_PING_PATIENCE = 10.0  # seconds
 #: Utterances opened at the server at a time: the one that plays and the next. More would gain
 #: nothing, and servers bound how many wait and how fast they are opened.
 _AHEAD = 2
@@ -48,7 +54,7 @@ class Voice:
         self._live: dict[str, Utterance] = {}  # not over, in order, by id
         self._by_epoch: dict[int, Utterance] = {}
         self._decoders: dict[int, Decoder] = {}
-        self._pings: dict[float, asyncio.Future[float]] = {}
+        self._pings = Pings()
         self._ended: PlayheadError | None = None
 
     # ------------------------------------------------------------ speaking
@@ -123,22 +129,27 @@ class Voice:
         self._carrier.post(m.ResumePlayback())
         self._reporter.wake()
 
-    async def cut(self, utterance: Utterance) -> None:
+    def cut(self, utterance: Utterance) -> None:
         """Stop an utterance and all behind it (:meth:`Utterance.cancel` waits for the answer)."""
-        behind = list(self._live.values())
-        behind = behind[behind.index(utterance) :]
-        for other in behind:
+        live = list(self._live.values())
+        for other in live[live.index(utterance) :]:
             other.script.cut()
             if not other.script.started:
                 self._over(other, Cancelled(0, "", other.text, estimated=False))
-        await utterance.opened()
-        if utterance.epoch is None or utterance.over:
+        if utterance.over:
             return
+        if utterance.epoch is None:
+            # Its epoch is on the way. Until then nothing new may pass: it would be cut as well.
+            utterance.script.blocks = True
+        else:
+            self._post_cancel(utterance.epoch)
+
+    def _post_cancel(self, epoch: int) -> None:
         now = self._clock()
-        self._player.clear(now, utterance.epoch)
-        counters = self._player.counters(utterance.epoch, now)
+        self._player.clear(now, epoch)
+        counters = self._player.counters(epoch, now)
         heard = None if counters is None else counters.heard
-        self._carrier.post(m.Cancel(epoch=utterance.epoch, heard=heard))
+        self._carrier.post(m.Cancel(epoch=epoch, heard=heard))
         self._reporter.wake()
 
     # ------------------------------------------------------------ watching
@@ -159,34 +170,30 @@ class Voice:
         """
         if self._ended is not None:
             raise self._ended
-        stamp = 1000 * self._clock()
-        answer = asyncio.get_running_loop().create_future()
-        self._pings[stamp] = answer
-        self._carrier.post(m.Ping(stamp))
-        try:
-            async with asyncio.timeout(_PING_PATIENCE):
-                return float(await answer)
-        finally:
-            self._pings.pop(stamp, None)
+        ping = self._pings.open(self._clock())
+        self._carrier.post(ping)
+        return await self._pings.wait(ping)
 
     # ------------------------------------------------------------ the server's side
 
     async def run(self) -> None:
         """Take messages until the session ends; then everything that waits learns why."""
-        ended = PlayheadError("the session was closed")
+        ended: PlayheadError = PlayheadError("the session was closed")
         try:
             await self._carrier.run(self.on_message)
+        except BadAudio as error:
+            ended = ConnectionLost(f"the server sent audio that is none: {error}", PROTOCOL_ERROR)
         except PlayheadError as error:
             ended = error
         finally:
-            self._ended = ended
+            self._ended = self._ended or ended
             for utterance in list(self._live.values()):
-                self._over(utterance, ended)
-            for answer in self._pings.values():
-                answer.cancel()
+                self._over(utterance, self._ended)
+            self._pings.fail(self._ended)
 
     async def close(self) -> None:
         """End the session. What is still being spoken is cut."""
+        self._ended = self._ended or PlayheadError("the session was closed")
         self._carrier.post(m.CloseSession())
         await self._carrier.close()
 
@@ -217,8 +224,10 @@ class Voice:
             case m.Failed():
                 self._player.add(message.epoch, 0, True, now)
                 self._on_outcome(message.epoch, UtteranceFailed(message))
+            case m.Ready():
+                self._player.report_again()  # reports on their way were lost with the socket
             case m.Pong():
-                self._on_pong(message, now)
+                self._pings.answer(message, now)
             case m.Warn() | m.Draining() | m.ErrorEvent():
                 self._on_notice(message)
         self._reporter.wake()
@@ -231,6 +240,10 @@ class Voice:
             self._by_epoch[message.epoch] = utterance
             self._decoders[message.epoch] = decoder(self._format)
             utterance.on_started(message.epoch)
+            if utterance.script.blocks:
+                utterance.script.blocks = False
+                self._post_cancel(message.epoch)
+                self.script_changed()
 
     def _on_audio(self, message: m.Audio, now: float) -> None:
         self._player.add(message.epoch, message.samples, message.final, now)
@@ -282,9 +295,3 @@ class Voice:
                 self._over(utterance, server_error(message))
                 self.script_changed()
                 return
-
-    def _on_pong(self, message: m.Pong, now: float) -> None:
-        answer = self._pings.get(message.time)
-        if answer is not None and not answer.done():
-            held = message.sent - message.received
-            answer.set_result((1000 * now - message.time - held) / 1000)

@@ -250,6 +250,80 @@ def test_cancel_tells_what_was_heard_and_drops_what_waits() -> None:
     assert cancels[0].epoch == 1
 
 
+def test_cancel_before_the_server_has_opened_it() -> None:
+    """Found in review: what was spoken next was cut along with it."""
+
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        start = await peer.until(m.Start)
+        await asyncio.sleep(0.1)
+        assert len(peer.got) == 2
+        await peer.number_and_send(m.Started, epoch=1, id=start.id)
+        assert (await peer.until(m.Cancel)).epoch == 1
+        assert peer.sent_text() == "Unwanted."
+        await peer.number_and_send(
+            m.Cancelled,
+            epoch=1,
+            heard=0,
+            heard_text="",
+            unheard_text="Unwanted.",
+            estimated=False,
+        )
+        await peer.started(2)
+        await peer.until(m.End)
+        assert peer.sent_text() == "Unwanted.Wanted."
+        await peer.done(2, 0)
+        await peer.until(m.CloseSession)
+
+    async def case() -> None:
+        async with stub(script) as url, connect(url) as voice:
+            utterance = voice.open()
+            utterance.send("Unwanted.")
+            cancelling = asyncio.create_task(utterance.cancel())
+            await asyncio.sleep(0.05)
+            following = voice.speak("Wanted.")
+            assert (await cancelling).unheard_text == "Unwanted."
+            assert isinstance(await following.done(), api.Done)
+
+    run(case())
+
+
+def test_what_waits_at_the_client_can_be_cancelled_there() -> None:
+    """No more than two utterances are opened at a time; the third is known to nobody."""
+
+    async def script(peer: Peer) -> None:
+        hello = await peer.greet()
+        for epoch in (1, 2):
+            await peer.started(epoch)
+        await peer.speak(1, PCM, hello)
+        await peer.until(m.CloseSession)
+        assert sum(isinstance(message, m.Start) for message in peer.got) == 2
+        assert not any(isinstance(message, m.Cancel) for message in peer.got)
+
+    async def case() -> None:
+        async with stub(script) as url, connect(url) as voice:
+            first, second, third, fourth = [voice.speak(f"Number {n}.") for n in range(4)]
+            await second.opened()
+            assert await third.cancel() == api.Cancelled(0, "", "Number 2.", False)
+            assert await fourth.done() == api.Cancelled(0, "", "Number 3.", False)
+            assert len(await first.read()) == len(PCM)
+
+    run(case())
+
+
+def test_iterating_again_ends_at_once() -> None:
+    """Found in review: a third iteration waited for ever."""
+
+    async def case() -> None:
+        async with stub(serve_one) as url, connect(url) as voice:
+            utterance = voice.speak("Hello.")
+            assert len(await utterance.read()) == len(PCM)
+            for _ in range(3):
+                assert len(await utterance.read()) == 0
+
+    run(case())
+
+
 def test_cancel_after_the_end_gives_the_whole_text_as_heard() -> None:
     async def case() -> None:
         async with stub(serve_one) as url, connect(url) as voice:
@@ -489,6 +563,32 @@ def test_dropped_socket_resumes_without_loss_or_repetition() -> None:
     run(case())
 
 
+def test_reports_lost_with_the_socket_are_made_again() -> None:
+    """Found in review: the server would have had to guess that all had been played."""
+    states = []
+
+    async def first(peer: Peer) -> None:
+        await peer.greet()
+        await peer.started(1)
+        await peer.audio(1, 0, 0, bytes(2 * 480), 480, True)
+        peer.drop()
+
+    async def second(peer: Peer) -> None:
+        await asyncio.sleep(0.2)  # all has been played, and told to nobody
+        await peer.greet(received=3)
+        states.append((await peer.until(m.PlaybackReport)).state)
+        peer.seq = 2
+        await peer.done(1, 480)
+        await peer.until(m.CloseSession)
+
+    async def case() -> None:
+        async with stub(resume_script(first, second)) as url, connect(url) as voice:
+            await voice.speak("Hi.").done()
+
+    run(case())
+    assert states == [ListenerState.DRAINED]
+
+
 def test_keeps_trying_until_the_server_is_back() -> None:
     async def case() -> None:
         drops = 0
@@ -607,9 +707,10 @@ def test_leaving_the_block_ends_the_session_and_its_utterances() -> None:
             async with connect(url) as voice:
                 utterance = voice.speak("Hello.")
                 await utterance.opened()
-            with pytest.raises(api.PlayheadError, match="closed"):
-                await utterance.done()
-            with pytest.raises(api.PlayheadError, match="closed"):
+            for ask in (utterance.done, voice.ping, utterance.read):
+                with pytest.raises(api.PlayheadError, match="the session was closed"):
+                    await ask()
+            with pytest.raises(api.PlayheadError, match="the session was closed"):
                 voice.open()
 
     run(case())
@@ -633,16 +734,16 @@ def test_hello_refused() -> None:
         await peer.receive()
         await peer.send(
             m.ErrorEvent(
-                code="unsupported_rate", message="11025 Hz", expected="24000", field="sample_rate"
+                code="bad_value", message="speed is 9", expected="at most 2", field="speed"
             )
         )
 
     async def case() -> None:
         async with stub(script) as url:
-            with pytest.raises(api.ServerError, match="expected: 24000") as caught:
-                async with connect(url, sample_rate=11025):
+            with pytest.raises(api.ServerError, match="expected: at most 2") as caught:
+                async with connect(url, speed=2.0):
                     pass
-            assert caught.value.field == "sample_rate"
+            assert caught.value.field == "speed"
 
     run(case())
 
@@ -692,6 +793,15 @@ def test_url_may_leave_out_what_goes_without_saying(url: str, full: str) -> None
     assert endpoint(url) == full
 
 
+def test_no_such_host() -> None:
+    async def case() -> None:
+        with pytest.raises(api.ConnectionFailed, match="cannot connect to ws://nowhere"):
+            async with connect("ws://nowhere.invalid"):
+                pass
+
+    run(case())
+
+
 def test_silent_server_runs_into_the_timeout() -> None:
     async def script(peer: Peer) -> None:
         await peer.socket.wait_closed()
@@ -732,10 +842,96 @@ def test_server_that_breaks_the_protocol() -> None:
     run(case())
 
 
+def test_audio_that_is_none() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.started(1)
+        await peer.audio(1, 0, 0, bytes(3), 2)
+        await peer.socket.wait_closed()
+
+    async def case() -> None:
+        async with stub(script) as url, connect(url) as voice:
+            with pytest.raises(api.ConnectionLost, match="audio that is none"):
+                await voice.speak("Hello.").done()
+
+    run(case())
+
+
+def test_faults_of_the_callers_callback_are_raised() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.number_and_send(m.Draining, deadline=0.0)
+        await peer.until(m.CloseSession)
+
+    def broken(event: Any) -> None:
+        raise KeyError(event.type)
+
+    async def converse(url: str) -> None:
+        async with connect(url, on_event=broken) as voice:
+            with pytest.raises(api.PlayheadError):
+                await voice.ping()
+
+    async def case() -> None:
+        async with stub(script) as url:
+            with pytest.raises(KeyError, match="draining"):
+                await converse(url)
+
+    run(case())
+
+
+def test_events_are_logged_when_nobody_asks_for_them(caplog: pytest.LogCaptureFixture) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.greet()
+        await peer.number_and_send(m.Warn, code="x", message="mind the gap", epoch=99)
+        await peer.until(m.CloseSession)
+
+    async def case() -> None:
+        async with stub(script) as url, connect(url):
+            while "mind the gap" not in caplog.text:
+                await asyncio.sleep(0.01)
+
+    run(case())
+
+
+@pytest.mark.parametrize(
+    "settings", [{"codec": "mp3"}, {"sample_rate": 11025}, {"codec": "mulaw", "sample_rate": 24000}]
+)
+def test_what_cannot_be_decoded_is_not_asked_for(settings: Any) -> None:
+    async def case() -> None:
+        with pytest.raises(ValueError, match=r"mp3|11025|8000"):
+            async with connect("ws://127.0.0.1:9", **settings):
+                pass
+
+    run(case())
+
+
+def test_what_is_not_ours_is_left_alone() -> None:
+    """An utterance without our id, and the end of one that is unknown."""
+
+    async def script(peer: Peer) -> None:
+        hello = await peer.greet()
+        await peer.number_and_send(m.Started, epoch=1)
+        await peer.audio(1, 0, 0, bytes(2), 1, True)
+        await peer.done(1, 1)
+        await peer.send(m.Pong(time=1.0, received=0.0, sent=0.0))
+        await peer.send(m.ErrorEvent(code="rate_limited", message="slower", expected="less"))
+        await peer.started(2)
+        await peer.speak(2, PCM, hello)
+        await peer.until(m.CloseSession)
+
+    async def case() -> None:
+        async with stub(script) as url, connect(url, on_event=lambda _: None) as voice:
+            await asyncio.sleep(0.05)
+            assert len(await voice.speak("Hello.").read()) == len(PCM)
+
+    run(case())
+
+
 def test_unknown_messages_are_ignored() -> None:
     async def script(peer: Peer) -> None:
         hello = await peer.receive()
         assert isinstance(hello, m.Hello)
+        await peer.send(m.Pong(time=0.0, received=0.0, sent=0.0))
         await peer.socket.send('{"type":"of_the_future","x":1}')
         await peer.send(replace(READY, grace=10.0))
         await peer.socket.send('{"type":"of_the_future","x":1}')

@@ -191,6 +191,33 @@ def test_wrong_usage(
     assert complaint in capsys.readouterr().err
 
 
+def test_codec_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("Hello.", "--out", "x.wav", "--codec", "mp3") == say.USAGE
+    assert "mp3" in capsys.readouterr().err
+
+
+def test_a_typed_line_is_spoken_at_once(
+    server: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, follower = os.openpty()
+    os.write(leader, b"Hello.\n\x04")
+    monkeypatch.setattr(sys, "stdin", os.fdopen(follower, "r"))
+    assert command("--out", str(tmp_path / "x.wav"), "--url", server.url) == say.OK
+    os.close(leader)
+    assert any(isinstance(message, m.Flush) for message in server.peers[0].got)
+
+
+def test_broken_last_character_of_standard_input(
+    server: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"Caf\xc3")
+    os.close(write_end)
+    monkeypatch.setattr(sys, "stdin", os.fdopen(read_end, "r"))
+    assert command("--stdin", "--out", str(tmp_path / "x.wav"), "--url", server.url) == say.OK
+    assert server.peers[0].sent_text() == "Caf\ufffd"
+
+
 def test_unwritable_file(server: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("Hello.", "--out", "/nowhere/x.wav", "--url", server.url) == say.FAILED
     assert "cannot write /nowhere/x.wav: No such file" in capsys.readouterr().err
