@@ -240,7 +240,8 @@ class Scheduler:
         stream.words.extend(result.words)
         if result.boundary and (not stream.boundaries or stream.boundaries[-1] < stream.ready):
             stream.boundaries.append(stream.ready)
-        stream.steppable = not (result.hungry or result.ended)
+        # Text that came while the step ran has set it already: what the step saw is older.
+        stream.steppable = not result.ended and (stream.steppable or not result.hungry)
         for warning in result.warnings:
             self._out.add(warning)
         if result.ended:

@@ -27,7 +27,7 @@ class Step:
 
     def take(self) -> int:
         """Hand it to the LM lane; returns whose it is."""
-        self.stream.stepping = True
+        self.stream.stepping, self.stream.steppable = True, False
         return self.stream.request.utterance
 
 
