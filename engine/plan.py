@@ -1,11 +1,11 @@
 """What one plan starts: batches for the lanes, as many as the machine takes."""
 
-from collections.abc import Sequence
+from collections import deque
 from dataclasses import dataclass
 from typing import TypeVar
 
 from playhead.engine.policy import LaneLimits
-from playhead.engine.survey import Candidate, Step
+from playhead.engine.survey import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
 T = TypeVar("T")
@@ -41,32 +41,50 @@ class Dispatcher:
         self.busy = dict.fromkeys(Lane, 0)  # dispatches running
         self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
 
-    def chunks(self, lane: Lane, candidates: Sequence[Candidate], now: float) -> list[Dispatch]:
-        """Start as many of ``candidates`` as codec lane ``lane`` takes."""
-        return [
-            Dispatch(lane, chunks=tuple(candidate.take(now) for candidate in batch))
-            for batch in self._batches(lane, candidates)
-        ]
-
-    def steps(self, candidates: Sequence[Step]) -> list[Dispatch]:
-        """Start as many backbone steps of ``candidates`` as the LM lane takes."""
-        return [
-            Dispatch(Lane.LM, steps=tuple(step.take() for step in batch))
-            for batch in self._batches(Lane.LM, candidates)
-        ]
+    def fill(self, turn: Turn, now: float) -> list[Dispatch]:
+        """Start what the machine takes: urgent chunks and the steps that stand before one, in the
+        order of need; then the other steps, then background chunks."""
+        urgent, steps, background = deque(turn.urgent), deque(turn.steps), deque(turn.background)
+        out: list[Dispatch] = []
+        while True:
+            chunk_next = bool(urgent) and self._free(Lane.URGENT)
+            step_next = bool(steps) and self._free(Lane.LM)
+            if step_next and not (chunk_next and _goes_first(urgent[0], steps[0])):
+                out.append(self._steps(steps))
+            elif chunk_next:
+                out.append(self._chunks(Lane.URGENT, urgent, now))
+            else:
+                break
+        while background and self._free(Lane.BACKGROUND):
+            out.append(self._chunks(Lane.BACKGROUND, background, now))
+        self.waiting = {
+            Lane.LM: len(steps),
+            Lane.URGENT: len(urgent),
+            Lane.BACKGROUND: len(background),
+        }
+        return out
 
     def done(self, lane: Lane) -> None:
         """A dispatch of ``lane`` came back."""
         self.busy[lane] -= 1
 
-    def _batches(self, lane: Lane, candidates: Sequence[T]) -> list[Sequence[T]]:
-        """The first of ``candidates``, in batches; the others wait."""
-        size = self._limits.batch[lane]
-        out: list[Sequence[T]] = []
-        for start in range(0, len(candidates), size):
-            if not self._limits.free(lane, self.busy):
-                break
-            self.busy[lane] += 1
-            out.append(candidates[start : start + size])
-        self.waiting[lane] = len(candidates) - sum(map(len, out))
-        return out
+    def _free(self, lane: Lane) -> bool:
+        return self._limits.free(lane, self.busy) > 0
+
+    def _chunks(self, lane: Lane, candidates: deque[Candidate], now: float) -> Dispatch:
+        self.busy[lane] += 1
+        return Dispatch(lane, chunks=tuple(c.take(now) for c in self._cut(lane, candidates)))
+
+    def _steps(self, candidates: deque[Step]) -> Dispatch:
+        self.busy[Lane.LM] += 1
+        return Dispatch(Lane.LM, steps=tuple(s.take() for s in self._cut(Lane.LM, candidates)))
+
+    def _cut(self, lane: Lane, candidates: deque[T]) -> list[T]:
+        """The next batch of ``lane``."""
+        size = min(self._limits.batch[lane], len(candidates))
+        return [candidates.popleft() for _ in range(size)]
+
+
+def _goes_first(chunk: Candidate, step: Step) -> bool:
+    """A chunk goes before a step, except before one that a listener in greater need waits for."""
+    return not step.urgent or chunk.key <= step.key

@@ -141,11 +141,7 @@ class Scheduler:
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
         turn = self._survey.look(now)
-        dispatches = [
-            *self._dispatcher.chunks(Lane.URGENT, turn.urgent, now),
-            *self._dispatcher.steps(turn.steps),
-            *self._dispatcher.chunks(Lane.BACKGROUND, turn.background, now),
-        ]
+        dispatches = self._dispatcher.fill(turn, now)
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
         return Plan(tuple(dispatches), wake_at)
 

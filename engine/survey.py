@@ -24,6 +24,7 @@ class Step:
 
     stream: Stream
     key: Key
+    urgent: bool = False  # its listener is running dry and has nothing else to come
 
     def take(self) -> int:
         """Hand it to the LM lane; returns whose it is."""
@@ -137,9 +138,10 @@ class Survey:
             # background lane has become fast again.
             self._offer(stream, frames, deadline, key, min(needed, lead / 2), turn, now)
         unheard = (stream.ready - stream.taken) * self._frame_seconds
-        step = stream.may_step and (unheard < LOOKAHEAD or not (frames or stream.decoding))
+        idle = not (frames or stream.decoding)
+        step = stream.may_step and (unheard < LOOKAHEAD or idle)
         if step:
-            turn.steps.append(Step(stream, key))
+            turn.steps.append(Step(stream, key, idle and deadline - now < needed))
         return None if step or frames else math.inf
 
     def _frames(self, stream: Stream, runway: float) -> int:

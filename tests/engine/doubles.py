@@ -1,7 +1,7 @@
 """Stand-ins for the model and the lanes, scripted by the text they are given.
 
-Each character of the text is one frame of 80 samples at 1 kHz, whose samples are their own
-positions. Some characters are more than that:
+Each character of the text is one frame (of 80 samples at 1 kHz, unless told otherwise), whose
+samples are their own positions. Some characters are more than that:
   A-Z  a word starts here          ~  a warning comes with it
   ?    its step fails, alone       #  decoding it fails, alone
   !    the whole step batch fails  %  the whole decode batch fails
@@ -166,7 +166,7 @@ class FakeRunner:
             boundary=speech.told or speech.made in speech.flushed,
             hungry=done and not speech.ended,
             ended=speech.told,
-            words=tuple(_word(c, first + i) for i, c in enumerate(text) if c.isupper()),
+            words=tuple(self._word(c, first + i) for i, c in enumerate(text) if c.isupper()),
             warnings=tuple(
                 TextWarning(utterance, "unspeakable_text", "skipped", c) for c in text if c == "~"
             ),
@@ -179,12 +179,11 @@ class FakeRunner:
     def _decode(self, chunk: ChunkWork) -> Pcm | BaseException:
         if "#" in self._text(chunk):
             return ArithmeticError("the decoding of this one broke")
-        first = chunk.first * FRAME
-        return np.arange(first, first + chunk.frames * FRAME, dtype=np.float32)
+        size = self.info.frame_samples
+        return np.arange(chunk.first * size, (chunk.first + chunk.frames) * size, dtype=np.float32)
 
-
-def _word(text: str, frame: int) -> Word:
-    return Word(text, frame * FRAME, frame, frame + 1)
+    def _word(self, text: str, frame: int) -> Word:
+        return Word(text, frame * self.info.frame_samples, frame, frame + 1)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from playhead.engine.plan import Dispatch, Dispatcher
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import LaneLimits
 from playhead.engine.stream import Stream
-from playhead.engine.survey import Candidate, Step
+from playhead.engine.survey import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
 KEY = (0.0, 0.0, 0)
@@ -35,9 +35,17 @@ def who(dispatches: list[Dispatch]) -> list[tuple[int, ...]]:
     return [dispatch.utterances for dispatch in dispatches]
 
 
+def turn(
+    urgent: list[Candidate] | None = None,
+    steps: list[Step] | None = None,
+    background: list[Candidate] | None = None,
+) -> Turn:
+    return Turn(urgent or [], background or [], steps or [])
+
+
 def test_steps_are_batched_in_order_and_marked_as_running() -> None:
     dispatcher, wanted = Dispatcher(limits()), steps(5, 3, 8)
-    started = dispatcher.steps(wanted)
+    started = dispatcher.fill(turn(steps=wanted), 0.0)
     assert who(started) == [(5, 3), (8,)]
     assert all(dispatch.lane is Lane.LM and not dispatch.chunks for dispatch in started)
     assert all(step.stream.stepping for step in wanted)
@@ -48,7 +56,7 @@ def test_steps_are_batched_in_order_and_marked_as_running() -> None:
 def test_chunks_are_taken_from_their_streams_as_they_start() -> None:
     dispatcher, wanted = Dispatcher(limits(slots=1)), chunks(5, 3, 8)
     wanted[0].stream.queued_at = 42.0
-    started = dispatcher.chunks(Lane.BACKGROUND, wanted, 50.0)
+    started = dispatcher.fill(turn(background=wanted), 50.0)
     assert who(started) == [(5, 3)]
     assert started[0].chunks[0] == ChunkWork(5, 0, 0, 2, Lane.BACKGROUND, 0.5, 0.0, 42.0)
     assert started[0].chunks[1].queued_at == 50.0, "it starts the moment it is wanted"
@@ -61,22 +69,57 @@ def test_background_work_stops_before_the_last_worker(
     running: int, started: int, waiting: int
 ) -> None:
     dispatcher = Dispatcher(limits(batch=1))
-    dispatcher.steps(steps(*range(100, 100 + running)))
-    assert len(dispatcher.chunks(Lane.BACKGROUND, chunks(*range(6)), 0.0)) == started
+    dispatcher.fill(turn(steps=steps(*range(100, 100 + running))), 0.0)
+    assert len(dispatcher.fill(turn(background=chunks(*range(6))), 0.0)) == started
     assert dispatcher.waiting[Lane.BACKGROUND] == waiting
 
 
 def test_what_comes_back_makes_room() -> None:
     dispatcher = Dispatcher(limits(workers=1, batch=1))
-    assert who(dispatcher.chunks(Lane.URGENT, chunks(1, 2, lane=Lane.URGENT), 0.0)) == [(1,)]
-    assert dispatcher.chunks(Lane.URGENT, chunks(2, lane=Lane.URGENT), 0.0) == []
+    assert who(dispatcher.fill(turn(urgent=chunks(1, 2)), 0.0)) == [(1,)]
+    assert dispatcher.fill(turn(urgent=chunks(2)), 0.0) == []
+    assert dispatcher.waiting[Lane.URGENT] == 1
     dispatcher.done(Lane.URGENT)
-    assert who(dispatcher.chunks(Lane.URGENT, chunks(2, lane=Lane.URGENT), 0.0)) == [(2,)]
+    assert who(dispatcher.fill(turn(urgent=chunks(2)), 0.0)) == [(2,)]
     assert dispatcher.waiting[Lane.URGENT] == 0
 
 
 def test_nothing_wanted_starts_nothing() -> None:
     dispatcher = Dispatcher(limits())
-    assert dispatcher.steps([]) == []
-    assert dispatcher.chunks(Lane.URGENT, [], 0.0) == []
-    assert dispatcher.busy == dict.fromkeys(Lane, 0)
+    assert dispatcher.fill(turn(), 0.0) == []
+    assert dispatcher.busy == dispatcher.waiting == dict.fromkeys(Lane, 0)
+
+
+def keyed(*needs: float, urgent: bool = True) -> list[Step]:
+    """Steps of the streams 100, 101 … with these deadlines."""
+    return [Step(stream(100 + n), (need, 0.0, n), urgent) for n, need in enumerate(needs)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "order"),
+    [
+        (keyed(5.0, urgent=False), [(1,), (2,), (100,)]),  # after all chunks
+        (keyed(0.0), [(1,), (2,), (100,)]),  # in no greater need
+        (keyed(-1.0), [(100,), (1,), (2,)]),
+        (keyed(-1.0, -0.5, 3.0), [(100,), (101,), (1,), (2,)]),
+    ],
+)
+def test_a_step_goes_before_the_chunks_of_those_in_lesser_need(
+    wanted: list[Step], order: list[tuple[int, ...]]
+) -> None:
+    dispatcher = Dispatcher(limits(batch=1))
+    assert who(dispatcher.fill(turn(chunks(1, 2), wanted), 0.0)) == order
+
+
+def test_a_batch_of_steps_is_filled_with_those_that_are_not_urgent() -> None:
+    dispatcher = Dispatcher(limits(slots=1, batch=3))
+    wanted = keyed(-1.0) + keyed(3.0, 4.0, urgent=False)
+    assert who(dispatcher.fill(turn(chunks(1), wanted), 0.0)) == [(100, 100, 101), (1,)]
+
+
+def test_a_lane_without_a_slot_does_not_hold_up_the_others() -> None:
+    dispatcher = Dispatcher(limits(slots=1, batch=1))
+    dispatcher.fill(turn(steps=steps(50)), 0.0)
+    started = dispatcher.fill(turn(chunks(1, 2), keyed(-1.0), chunks(3)), 0.0)
+    assert who(started) == [(1,), (3,)]
+    assert dispatcher.waiting == {Lane.LM: 1, Lane.URGENT: 1, Lane.BACKGROUND: 0}

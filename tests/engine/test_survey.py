@@ -162,6 +162,23 @@ def test_the_backbone_is_stepped_in_the_order_of_need() -> None:
     assert numbers(world.look()) == {"urgent": [], "background": [], "steps": [3, 2, 1]}
 
 
+@pytest.mark.parametrize(
+    ("state", "urgent"),
+    [
+        ({"ready": 0}, True),
+        ({"ready": 4}, False),  # it has something to be decoded
+        ({"ready": 0, "decoding": True}, False),
+        ({"ready": 0, "sent": 1.0}, False),  # its listener holds enough
+    ],
+)
+def test_a_step_is_urgent_when_its_listener_runs_dry_and_has_nothing_else_to_come(
+    state: dict[str, object], urgent: bool
+) -> None:
+    world = World()
+    world.stream(steppable=True, **state)  # type: ignore[arg-type]
+    assert [step.urgent for step in world.look().steps] == [urgent]
+
+
 def test_the_backbone_runs_no_further_ahead_of_the_codec_than_is_useful() -> None:
     world = World()
     enough = math.ceil(LOOKAHEAD / FRAME_SECONDS)
