@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from live import Cable, WaveRunner, live_server, sound
-from playhead.client import Cancelled, connect
+from playhead.client import Cancelled, Done, connect
 from playhead.engine.types import ListenerState
 from playhead.gateway import messages as m
 from playhead.gateway.protocol import Wire
@@ -204,6 +204,7 @@ def test_a_cable_cut_again_and_again_loses_nothing(seed: int, encoding: Any) -> 
             pcm = await reading
             cutting.cancel()
             assert voice.resumptions >= 3
+            assert await utterance.done() == Done(len(pcm), len(pcm), False, "complete")
             assert np.array_equal(pcm, sound(TEXT + " "))
             assert (await voice.speak("And on.").read()).size == sound("And on.").size
 
