@@ -1,0 +1,202 @@
+"""Convolutions and activations of the codec decoder, on chunks.
+
+Activations are time-major, [B, T, C] with C contiguous: a view of them is what the accelerator's
+channels-last convolutions want. Every convolution is causal. It gets its input extended by the
+past columns, so decoding in chunks computes the very numbers that decoding in one piece does.
+
+A transposed convolution whose kernel spans ``m`` strides is an ordinary causal convolution of
+``m`` taps that yields ``stride`` output columns per input column, side by side in its channels.
+
+The bias of a convolution is added where its output is read next, in one pass with the activation.
+"""
+
+import torch
+from playhead.engine.models.qwen3_tts.codec_spec import DILATIONS, OVERLAP
+from playhead.engine.models.qwen3_tts.codec_state import Columns, Layout, Place
+from playhead.engine.models.qwen3_tts.weights import Tensors
+from torch import nn
+from torch.nn import functional as F
+
+SNAKE_FLOOR = 1e-9
+LAYER_NORM_EPS = 1e-6
+
+
+class Conv(nn.Module):
+    """A causal convolution without its bias; ``weight`` [out, in, kernel]."""
+
+    weight: torch.Tensor
+
+    def __init__(
+        self, weight: torch.Tensor, layout: Layout, dtype: torch.dtype, dilation: int = 1
+    ) -> None:
+        super().__init__()
+        _, channels, kernel = weight.shape
+        self.place = layout.reserve((kernel - 1) * dilation, channels)
+        self.dilation = dilation
+        flat = weight.to(dtype).unsqueeze(2)
+        self.weight = nn.Buffer(flat.contiguous(memory_format=torch.channels_last))
+
+    def forward(self, extended: torch.Tensor) -> torch.Tensor:
+        """[B, columns + T, in] -> [B, T, out]."""
+        image = extended.transpose(1, 2).unsqueeze(2)
+        out = F.conv2d(image, self.weight, dilation=(1, self.dilation))
+        return out.squeeze(2).transpose(1, 2)
+
+
+class Snake(nn.Module):
+    """SnakeBeta (Lee et al., BigVGAN, 2023): x + sin²(x·e^alpha) / e^beta, after adding a bias.
+
+    Computed in float32 whatever the dtype of the activations: e^alpha and the sine of a large
+    argument do not survive bfloat16.
+    """
+
+    frequency: torch.Tensor
+    height: torch.Tensor
+    bias: torch.Tensor
+
+    def __init__(self, tensors: Tensors, name: str, bias: torch.Tensor) -> None:
+        super().__init__()
+        self.frequency = nn.Buffer(tensors[f"{name}.alpha"].float().exp())
+        self.height = nn.Buffer(1.0 / (tensors[f"{name}.beta"].float().exp() + SNAKE_FLOOR))
+        self.bias = nn.Buffer(bias.float())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[B, T, C] -> [B, T, C]."""
+        biased = x.float() + self.bias
+        wave = torch.sin(biased * self.frequency)
+        return (biased + self.height * wave * wave).to(x.dtype)
+
+
+def extend(x: torch.Tensor, place: Place, columns: Columns) -> torch.Tensor:
+    """Put the past columns before [B, T, C] and remember the last ones."""
+    extended = torch.cat([columns.past(place), x], 1)
+    columns.keep(place, extended)
+    return extended
+
+
+class ResidualUnit(nn.Module):
+    """x + conv1(snake(conv7(snake(x)))). ``bias``: what still has to be added to the input."""
+
+    mix: torch.Tensor
+
+    def __init__(
+        self,
+        tensors: Tensors,
+        name: str,
+        bias: torch.Tensor,
+        dilation: int,
+        layout: Layout,
+        dtype: torch.dtype,
+    ) -> None:
+        super().__init__()
+        self.before = Snake(tensors, f"{name}.act1", bias)
+        self.conv = Conv(tensors[f"{name}.conv1.conv.weight"], layout, dtype, dilation)
+        self.after = Snake(tensors, f"{name}.act2", tensors[f"{name}.conv1.conv.bias"])
+        self.mix = nn.Buffer(tensors[f"{name}.conv2.conv.weight"].squeeze(2).to(dtype))
+        self.owed = bias + tensors[f"{name}.conv2.conv.bias"]
+
+    def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
+        """[B, T, C] -> [B, T, C], overwriting x."""
+        inner = self.conv(extend(self.before(x), self.conv.place, columns))
+        flat = x.flatten(0, 1)
+        flat.addmm_(self.after(inner).flatten(0, 1), self.mix.t())
+        return x
+
+
+class WaveformStage(nn.Module):
+    """Snake, upsampling by the stride, three residual units of growing dilation."""
+
+    def __init__(
+        self, tensors: Tensors, name: str, bias: torch.Tensor, layout: Layout, dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.snake = Snake(tensors, f"{name}.0", bias)
+        weight = tensors[f"{name}.1.conv.weight"]
+        self.conv = Conv(tap_weight(weight, weight.shape[2] // OVERLAP), layout, dtype)
+        self.out = weight.shape[1]
+        self.owed = tensors[f"{name}.1.conv.bias"]
+        units = []
+        for index, dilation in enumerate(DILATIONS):
+            unit = ResidualUnit(tensors, f"{name}.{index + 2}", self.owed, dilation, layout, dtype)
+            units.append(unit)
+            self.owed = unit.owed
+        self.units = nn.ModuleList(units)
+
+    def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
+        """[B, T, C] -> [B, T * stride, C / 2]."""
+        x = self.conv(extend(self.snake(x), self.conv.place, columns))
+        x = x.reshape(x.shape[0], -1, self.out)
+        for unit in self.units:
+            x = unit(x, columns)
+        return x
+
+
+class LatentStage(nn.Module):
+    """Upsampling whose kernel is its stride, then a ConvNeXt block (Liu et al., 2022), causal."""
+
+    up: torch.Tensor
+    up_bias: torch.Tensor
+    taps: torch.Tensor
+    taps_bias: torch.Tensor
+    norm: torch.Tensor
+    norm_bias: torch.Tensor
+
+    def __init__(self, tensors: Tensors, name: str, layout: Layout, dtype: torch.dtype) -> None:
+        super().__init__()
+        weight = tensors[f"{name}.0.conv.weight"]
+        self.ratio, self.width = weight.shape[2], weight.shape[1]
+        self.up = nn.Buffer(tap_weight(weight, self.ratio).squeeze(2).to(dtype))
+        self.up_bias = nn.Buffer(tensors[f"{name}.0.conv.bias"].repeat(self.ratio).to(dtype))
+        taps = tensors[f"{name}.1.dwconv.conv.weight"].squeeze(1)
+        self.place = layout.reserve(taps.shape[1] - 1, self.width)
+        self.taps = nn.Buffer(taps.t().contiguous().float())
+        self.taps_bias = nn.Buffer(tensors[f"{name}.1.dwconv.conv.bias"].float())
+        self.norm = nn.Buffer(tensors[f"{name}.1.norm.weight"].float())
+        self.norm_bias = nn.Buffer(tensors[f"{name}.1.norm.bias"].float())
+        self.widen = linear(tensors, f"{name}.1.pwconv1", dtype)
+        self.narrow = linear(tensors, f"{name}.1.pwconv2", dtype, tensors[f"{name}.1.gamma"])
+
+    def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
+        """[B, T, C] -> [B, T * ratio, C]."""
+        x = F.linear(x, self.up, self.up_bias).reshape(x.shape[0], -1, self.width)
+        inner = self._depthwise(extend(x, self.place, columns), x.shape[1])
+        inner = F.layer_norm(inner, (self.width,), self.norm, self.norm_bias, LAYER_NORM_EPS)
+        added: torch.Tensor = self.narrow(F.gelu(self.widen(inner.to(x.dtype))))
+        return x + added
+
+    def _depthwise(self, extended: torch.Tensor, length: int) -> torch.Tensor:
+        """One multiplication per tap: faster than a grouped convolution at these few columns."""
+        total = self.taps_bias.expand(extended.shape[0], length, self.width)
+        for tap, weight in enumerate(self.taps):
+            total = total + extended[:, tap : tap + length].float() * weight
+        return total
+
+
+def tap_weight(weight: torch.Tensor, stride: int) -> torch.Tensor:
+    """A transposed kernel [in, out, m * stride] as one of m taps: [stride * out, in, m]."""
+    inputs, out, kernel = weight.shape
+    taps = kernel // stride
+    parts = weight.reshape(inputs, out, taps, stride).flip(2)
+    return parts.permute(3, 1, 0, 2).reshape(stride * out, inputs, taps)
+
+
+def linear(
+    tensors: Tensors, name: str, dtype: torch.dtype, gain: torch.Tensor | None = None
+) -> nn.Linear:
+    """A linear layer of the checkpoint; ``gain`` [out] scales what it gives."""
+    weight, bias = tensors[f"{name}.weight"], tensors.get(f"{name}.bias")
+    if gain is not None:
+        weight = weight * gain[:, None]
+        bias = None if bias is None else bias * gain
+    return dense_layer(weight.to(dtype), None if bias is None else bias.to(dtype))
+
+
+def dense_layer(weight: torch.Tensor, bias: torch.Tensor | None = None) -> nn.Linear:
+    """A linear layer of given weights, without gradients and without initialising twice."""
+    layer = nn.Linear(
+        weight.shape[1], weight.shape[0], bias=bias is not None, device="meta", dtype=weight.dtype
+    )
+    layer.weight = nn.Parameter(weight, requires_grad=False)
+    if bias is not None:
+        layer.bias = nn.Parameter(bias, requires_grad=False)
+    return layer

@@ -1,0 +1,108 @@
+"""Typed access to a JSON object, with errors that say what was wrong and what would be right."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+Scalar = TypeVar("Scalar", str, bool, int)
+
+
+class ConfigError(ValueError):
+    """A configuration file lacks something or holds something unusable."""
+
+
+class Table:
+    """One JSON object of a configuration file. Getters raise :class:`ConfigError`."""
+
+    def __init__(self, content: Any, path: str) -> None:
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path} must be a JSON object, not {_kind(content)}")
+        self.content: dict[str, Any] = content
+        self.path = path
+
+    def get(self, key: str, wanted: str) -> Any:
+        """The value of a key that must be there."""
+        if key not in self.content:
+            raise ConfigError(f"{self.path} has no {key!r}; it must be {wanted}")
+        return self.content[key]
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """A positive integer, or zero where it is an id."""
+        if default is not None and key not in self.content:
+            return default
+        least = 0 if key.endswith("_id") else 1
+        wanted = f"an integer of at least {least}"
+        return self._integer(self.get(key, wanted), key, wanted, least)
+
+    def even(self, key: str) -> int:
+        """A positive even integer."""
+        value = self.integer(key)
+        if value % 2:
+            raise self._wrong(key, value, "an even integer")
+        return value
+
+    def number(self, key: str) -> float:
+        """A positive number."""
+        value = self.get(key, "a positive number")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise self._wrong(key, value, "a positive number")
+        return float(value)
+
+    def text(self, key: str) -> str:
+        """A string."""
+        value = self.get(key, "a string")
+        if not isinstance(value, str):
+            raise self._wrong(key, value, "a string")
+        return value
+
+    def choice(self, key: str, choices: Sequence[str]) -> str:
+        """One of the given strings."""
+        wanted = "one of " + ", ".join(choices)
+        value = self.get(key, wanted)
+        if value not in choices:
+            raise self._wrong(key, value, wanted)
+        return str(value)
+
+    def expect(self, key: str, value: Scalar) -> Scalar:
+        """The only value that is supported."""
+        found = self.get(key, repr(value))
+        if found != value or type(found) is not type(value):
+            raise self._wrong(key, found, f"{value!r}: nothing else is supported")
+        return value
+
+    def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """A list of positive integers, not empty."""
+        if default is not None and key not in self.content:
+            return default
+        wanted = "a list of integers of at least 1"
+        value = self.get(key, wanted)
+        if not isinstance(value, list) or not value:
+            raise self._wrong(key, value, wanted)
+        return tuple(self._integer(item, key, wanted, 1) for item in value)
+
+    def table(self, key: str) -> "Table":
+        """A nested object."""
+        return Table(self.get(key, "a JSON object"), f"{self.path}: {key}")
+
+    def entries(self, key: str) -> dict[str, Any]:
+        """A nested object read as a dictionary, its keys in lower case."""
+        return {name.lower(): value for name, value in self.table(key).content.items()}
+
+    def ids(self, key: str) -> dict[str, int]:
+        """A nested object of ids, its keys in lower case."""
+        wanted = "an object of integers of at least 0"
+        return {
+            name: self._integer(value, f"{key}.{name}", wanted, 0)
+            for name, value in self.entries(key).items()
+        }
+
+    def _integer(self, value: Any, key: str, wanted: str, least: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self._wrong(key, value, wanted)
+        return value
+
+    def _wrong(self, key: str, value: Any, wanted: str) -> ConfigError:
+        return ConfigError(f"{self.path}: {key} is {value!r}; it must be {wanted}")
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else type(value).__name__
