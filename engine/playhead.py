@@ -64,7 +64,7 @@ class Playhead:
         self._waiting_since: float | None = now
         self._waiting_for = 0.0  # samples held or in flight while below the threshold
         self._end = now  # believed dry time once playing
-        self._floor_end = now  # dry time of the fastest listener there could be
+        self._floor_end = -math.inf  # dry time of the fastest listener there could be
         self._frozen = False
         self._frozen_runway = 0.0
 

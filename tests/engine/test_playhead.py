@@ -247,6 +247,12 @@ def test_a_released_listener_that_holds_nothing_waits() -> None:
     assert head.deadline(4.0) == 3.0
 
 
+def test_a_hold_that_was_said_before_the_utterance_reached_us_invents_no_audio() -> None:
+    head = belief(100.0)
+    head.hold(S.SUSPENDED, 99.0)
+    assert head.runway(100.0) == 0.0
+
+
 def test_a_hold_outlasts_a_report_that_says_playing() -> None:
     head = belief()
     head.on_sent(1000, 0.0)

@@ -637,13 +637,13 @@ def test_the_lanes_are_metered() -> None:
 class Market:
     """Twenty endless listeners and one worker that makes ``supply`` times what they play.
 
-    The listeners are ideal but for what they say: audio arrives at once, reports go out every
-    250 ms and tell of every stall.
+    The listeners are ideal but for what they say: audio and reports arrive at once.
     """
 
     CLIENTS = 20
     SECONDS = 60.0
-    AUDIO = 0.4  # seconds of one frame, and of every chunk
+    AUDIO = 0.5  # seconds of one frame, and of every chunk
+    REPORT_EVERY = 0.5
 
     def __init__(self, supply: float, lie: str | None) -> None:
         model = replace(MODEL, sample_rate=200, frame_samples=80, chunk_frames=(1,))
@@ -664,7 +664,7 @@ class Market:
         reports = 0
         while self.now < self.SECONDS:
             self._turn()
-            if self.now >= reports * 0.25:
+            if self.now >= reports * self.REPORT_EVERY:
                 reports += 1
                 for number in range(self.CLIENTS):
                     self.scheduler.report(self._report(number, reports), self.now)
@@ -698,7 +698,7 @@ class Market:
         consumed = round(self.played[number] * 200)
         lie = self.lie if number == 0 else None
         if lie == "flip":
-            lie = "empty" if turn % 4 < 2 else "full"
+            lie = "empty" if turn % 2 else "full"
         if lie == "empty":
             consumed = received
         if lie == "full":

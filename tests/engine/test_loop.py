@@ -1,0 +1,346 @@
+"""The engine's thread: turns taken by hand, then the real thing with real threads."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from doubles import FRAME, FakeRunner, machine, report, request
+from playhead.engine.lead import LeadLimits
+from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.policy import PolicyConfig
+from playhead.engine.types import (
+    AudioChunk,
+    EngineEvent,
+    Finish,
+    Finished,
+    Lane,
+    ListenerState,
+    TextWarning,
+)
+
+WAIT = 10.0
+FAR = PolicyConfig(lead=LeadLimits(fixed=1000.0))
+
+
+class Mailbox:
+    """Takes events from the engine's thread; tests wait for what they need to see."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[EngineEvent]] = []
+        self.threads: set[str] = set()
+        self._changed = threading.Condition()
+
+    def __call__(self, events: list[EngineEvent]) -> None:
+        with self._changed:
+            self.calls.append(events)
+            self.threads.add(threading.current_thread().name)
+            self._changed.notify_all()
+
+    def events(self, utterance: int) -> list[EngineEvent]:
+        return [event for call in self.calls for event in call if event.utterance == utterance]
+
+    def finished(self, utterance: int) -> list[Finished]:
+        return [event for event in self.events(utterance) if isinstance(event, Finished)]
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(ready, WAIT)
+
+    def end_of(self, utterance: int) -> Finished:
+        """Wait for the terminal event and check that there is one only."""
+        self.wait(lambda: bool(self.finished(utterance)))
+        (finished,) = self.finished(utterance)
+        return finished
+
+
+def still(policy: PolicyConfig = FAR) -> tuple[Engine, Mailbox, FakeRunner]:
+    """An engine that was not started: turns are taken by calling ``step``."""
+    runner, mailbox = FakeRunner(), Mailbox()
+    return Engine(runner, EngineConfig(machine(), policy), mailbox), mailbox, runner
+
+
+@contextmanager
+def running(
+    policy: PolicyConfig = FAR, runner: FakeRunner | None = None
+) -> Iterator[tuple[Engine, Mailbox, FakeRunner]]:
+    runner, mailbox = runner or FakeRunner(), Mailbox()
+    engine = Engine(runner, EngineConfig(machine(), policy), mailbox)
+    engine.start()
+    try:
+        yield engine, mailbox, runner
+    finally:
+        runner.gate.set()
+        engine.stop()
+
+
+def say(engine: Engine, number: int, text: str, client: str | None = None) -> None:
+    engine.submit(request(number, client))
+    engine.push_text(number, text, end=True)
+
+
+# -- turns by hand ----------------------------------------------------------------------------
+
+
+def test_a_turn_delivers_all_its_events_in_one_call() -> None:
+    engine, mailbox, runner = still()
+    engine.submit(request(1, voice="nobody"))
+    for number in (2, 3):
+        say(engine, number, "abc")
+        engine.cancel(number)
+    engine.step(5.0)
+    (call,) = mailbox.calls
+    assert [event.utterance for event in call] == [1, 2, 3]
+    assert runner.closed == [2, 3]
+    engine.step(6.0)
+    assert len(mailbox.calls) == 1, "nothing to tell, no call"
+
+
+def test_an_unknown_voice_is_a_refusal_that_names_it() -> None:
+    engine, mailbox, runner = still()
+    engine.submit(request(1, voice="nobody"))
+    engine.push_text(1, "abc", end=True)
+    engine.step(5.0)
+    (finished,) = mailbox.finished(1)
+    assert (finished.reason, finished.code, finished.retry_after) == (
+        Finish.FAILED,
+        "bad_value",
+        None,
+    )
+    assert "'nobody'" in finished.message
+    assert runner.opened == []
+
+
+def test_a_full_house_refuses_with_a_time_to_come_back() -> None:
+    engine, mailbox, runner = still(PolicyConfig(max_live=1))
+    say(engine, 1, "abc")
+    say(engine, 2, "abc")
+    engine.step(5.0)
+    (finished,) = mailbox.finished(2)
+    assert (finished.reason, finished.code) == (Finish.FAILED, "overloaded")
+    assert finished.retry_after is not None
+    assert finished.retry_after > 0
+    assert (runner.opened, runner.closed) == ([1, 2], [2])
+    assert mailbox.events(1) == []
+
+
+def test_of_several_reports_the_latest_counts() -> None:
+    engine, _, _ = still()
+    say(engine, 1, "abc")
+    say(engine, 2, "abc")
+    for number, at in ((1, 1.0), (2, 1.0), (1, 2.0), (1, 3.0)):
+        engine.report(report(number, 0, 0, ListenerState.IDLE, at), 100.0 + at)
+    engine.step(104.0)
+    assert engine.stats().reports == 2
+    engine.report(report(1, 0, 0, ListenerState.IDLE, 2.5), 105.0)  # older than the one taken
+    engine.cancel(1)
+    engine.step(105.0)
+    engine.report(report(1, 0, 0), 106.0)  # of nobody
+    engine.step(106.0)
+    assert engine.stats().reports == 2
+
+
+def test_a_report_counts_from_when_it_arrived() -> None:
+    engine, _, _ = still()
+    engine.submit(request(1))
+    engine.step(100.0)
+    (stream,) = engine._scheduler.streams()
+    stream.playhead.on_sent(1000, 100.0)
+    engine.report(report(1, 1000, 900, at=1.0), 100.2)
+    engine.step(100.5)
+    assert stream.playhead.deadline(100.5) == pytest.approx(101.1)
+
+
+def test_holds_and_delays_reach_the_listener() -> None:
+    engine, _, _ = still()
+    say(engine, 1, "abc", "ann")
+    engine.delay("ann", 0.2)
+    engine.hold(1, ListenerState.PAUSED, 99.0)
+    engine.step(100.0)
+    (stream,) = engine._scheduler.streams()
+    assert stream.playhead.frozen
+    assert stream.playhead.one_way == 0.2
+    engine.hold(1, None, 101.0)
+    engine.forget("ann")
+    engine.step(102.0)
+    assert not stream.playhead.frozen
+    assert stream.playhead.deadline(102.0) == 101.0, "counts from when it was said"
+
+
+def test_a_turn_says_when_the_next_is_due() -> None:
+    engine, _, _ = still()
+    assert engine.step(5.0) is None
+    assert engine.stats().at == 5.0
+
+
+def test_text_for_what_is_over_never_reaches_the_model() -> None:
+    engine, mailbox, runner = still()
+    engine.push_text(9, "@", end=True)
+    say(engine, 1, "abc")
+    engine.cancel(1)
+    engine.push_text(1, "@")
+    engine.step(5.0)
+    assert runner.closed == [1]
+    assert mailbox.finished(1)[0].reason is Finish.CANCELLED
+
+
+# -- threads ----------------------------------------------------------------------------------
+
+
+def test_an_utterance_is_spoken() -> None:
+    with running() as (engine, mailbox, runner):
+        engine.submit(request(1))
+        engine.push_text(1, "Hello ", flush=True)
+        mailbox.wait(lambda: sum(isinstance(e, AudioChunk) for e in mailbox.events(1)) > 0)
+        engine.push_text(1, "World~", end=True)
+        finished = mailbox.end_of(1)
+        assert (finished.reason, finished.samples) == (Finish.COMPLETE, 12 * FRAME)
+        *spoken, last = mailbox.events(1)
+        assert last is finished
+        chunks = [event for event in spoken if isinstance(event, AudioChunk)]
+        assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+        assert "".join(word.text for chunk in chunks for word in chunk.words) == "HW"
+        assert sum(isinstance(event, TextWarning) for event in spoken) == 1
+        assert mailbox.threads == {"playhead-engine"}
+        assert engine.info is runner.info
+    assert runner.closed == [1]
+    assert engine.dead is None
+
+
+def test_many_at_once_are_all_spoken() -> None:
+    with running() as (engine, mailbox, runner):
+        for number in range(20):
+            say(engine, number, "a" * 30, f"client-{number % 7}")
+        for number in range(20):
+            assert mailbox.end_of(number).samples == 30 * FRAME
+    assert sorted(runner.closed) == list(range(20))
+    assert engine.stats().live == 0
+
+
+@pytest.mark.parametrize("text", ["ab?", "ab#", "ab!", "ab%", "ab@"])
+def test_a_fault_of_the_model_costs_one_utterance(text: str) -> None:
+    with running() as (engine, mailbox, runner):
+        for number in (1, 3):
+            say(engine, number, "a" * 30)
+        say(engine, 2, text)
+        for number in (1, 3):
+            assert mailbox.end_of(number).samples == 30 * FRAME
+        failed = mailbox.end_of(2)
+        assert (failed.reason, failed.code) == (Finish.FAILED, "engine_error")
+        assert "broke" in failed.message
+        say(engine, 4, "abc")
+        assert mailbox.end_of(4).reason is Finish.COMPLETE
+    assert sorted(runner.closed) == [1, 2, 3, 4]
+    assert engine.dead is None
+
+
+def test_a_model_that_cannot_open_or_close_an_utterance_costs_no_other() -> None:
+    runner = FakeRunner()
+    runner.open_faults[1] = MemoryError("no room")
+    runner.close_faults[2] = OSError("cannot let go")
+    with running(runner=runner) as (engine, mailbox, _):
+        for number in (1, 2, 3):
+            say(engine, number, "abc")
+        failed = mailbox.end_of(1)
+        assert (failed.code, failed.message) == ("engine_error", "MemoryError: no room")
+        for number in (2, 3):
+            assert mailbox.end_of(number).reason is Finish.COMPLETE
+        say(engine, 4, "abc")
+        assert mailbox.end_of(4).reason is Finish.COMPLETE
+    assert engine.dead is None
+
+
+def test_cancel_is_answered_while_the_model_is_at_work() -> None:
+    with running() as (engine, mailbox, runner):
+        runner.gate.clear()
+        say(engine, 1, "abcd")
+        assert runner.entered.acquire(timeout=WAIT)
+        engine.cancel(1)
+        assert mailbox.end_of(1).reason is Finish.CANCELLED
+        assert runner.closed == [], "the model still works for it"
+        runner.gate.set()
+        say(engine, 2, "abcd")
+        mailbox.end_of(2)
+    assert sorted(runner.closed) == [1, 2]
+
+
+def test_a_parked_utterance_goes_on_by_itself() -> None:
+    with running(PolicyConfig(lead=LeadLimits(fixed=0.2))) as (engine, mailbox, _):
+        say(engine, 1, "a" * 8)  # 0.64 s
+        assert mailbox.end_of(1).samples == 8 * FRAME
+        assert len(mailbox.calls) > 1
+
+
+def test_stop_ends_the_threads_and_waits_for_the_work() -> None:
+    with running() as (engine, _, runner):
+        runner.gate.clear()
+        say(engine, 1, "abcd")
+        assert runner.entered.acquire(timeout=WAIT)
+    names = [thread.name for thread in threading.enumerate()]
+    assert not any(name.startswith("playhead-") for name in names)
+    assert runner.steps == [(1,)]
+
+
+# -- the engine itself breaks -----------------------------------------------------------------
+
+
+def test_when_the_engine_dies_everybody_is_told_once_and_all_others_refused() -> None:
+    with running() as (engine, mailbox, runner):
+        runner.gate.clear()
+        for number in (1, 2):
+            say(engine, number, "a" * 8)
+        engine.submit(request(3))
+        assert runner.entered.acquire(timeout=WAIT)
+        engine.cancel(2)
+        mailbox.end_of(2)
+        engine.submit(request(3))  # speaking the same utterance twice is a fault of the gateway
+        engine.submit(request(4))
+        for number in (1, 3, 4):
+            finished = mailbox.end_of(number)
+            assert (finished.reason, finished.code) == (Finish.FAILED, "engine_error")
+            assert finished.message == "the engine stopped: ValueError"
+        assert isinstance(engine.dead, ValueError)
+        say(engine, 5, "abc")
+        assert mailbox.end_of(5).code == "engine_error"
+        engine.cancel(1)
+        engine.push_text(3, "abc")
+        engine.report(report(1, 0, 0), 1.0)
+        runner.gate.set()
+    for number in (1, 2, 3, 4, 5):
+        assert len(mailbox.finished(number)) == 1
+
+
+def test_what_was_ready_to_be_told_is_told_before_the_engine_dies() -> None:
+    engine, mailbox, _ = still()
+    say(engine, 1, "abc")
+    engine.cancel(1)
+    engine.submit(request(2, voice="nobody"))
+    engine.submit(request(3))
+    engine.submit(request(3))
+    engine._run()
+    assert [mailbox.end_of(number).reason for number in (1, 2, 3)] == [
+        Finish.CANCELLED,
+        Finish.FAILED,
+        Finish.FAILED,
+    ]
+    assert mailbox.end_of(2).code == "bad_value"
+
+
+def test_dying_with_nobody_to_tell_says_nothing() -> None:
+    def broken() -> float:
+        raise ZeroDivisionError
+
+    mailbox = Mailbox()
+    engine = Engine(FakeRunner(), EngineConfig(machine(), FAR), mailbox, clock=broken)
+    engine._run()
+    assert isinstance(engine.dead, ZeroDivisionError)
+    assert mailbox.calls == []
+
+
+def test_lanes_are_counted() -> None:
+    with running() as (engine, mailbox, _):
+        say(engine, 1, "abcd")
+        mailbox.end_of(1)
+    lanes = engine.stats().lanes
+    assert lanes[Lane.LM].dispatches >= 1
+    assert lanes[Lane.URGENT].dispatches >= 1
