@@ -646,7 +646,8 @@ class Market:
     REPORT_EVERY = 0.5
 
     def __init__(self, supply: float, lie: str | None) -> None:
-        model = replace(MODEL, sample_rate=200, frame_samples=80, chunk_frames=(1,))
+        model = replace(MODEL, sample_rate=160, chunk_frames=(1,))
+        assert model.frame_samples / model.sample_rate == self.AUDIO
         policy = PolicyConfig(lead=LeadLimits(fixed=2.0), max_live=99, max_utilisation=99.0)
         self.scheduler = Scheduler(model, machine(workers=1), policy)
         self.cost = self.AUDIO / (supply * self.CLIENTS)
@@ -668,6 +669,7 @@ class Market:
                 reports += 1
                 for number in range(self.CLIENTS):
                     self.scheduler.report(self._report(number, reports), self.now)
+        assert self.scheduler.tally.reports >= reports * (self.CLIENTS - 1), "the honest are heard"
         return self
 
     def _turn(self) -> None:
@@ -681,7 +683,7 @@ class Market:
                 self.scheduler.commit_steps(work, steps, 1e-6)
                 continue
             self._pass(self.cost)
-            pcm = np.zeros(80, np.float32)
+            pcm = np.zeros(FRAME, np.float32)
             self.scheduler.commit_chunks(work, [pcm], self.cost, self.now)
             self.got[work.utterances[0]] += self.AUDIO
         self.scheduler.events()
@@ -694,8 +696,8 @@ class Market:
         self.worst = np.maximum(self.worst, self.dry)
 
     def _report(self, number: int, turn: int) -> Report:
-        received = round(self.got[number] * 200)
-        consumed = round(self.played[number] * 200)
+        received = round(self.got[number] * 160)
+        consumed = round(self.played[number] * 160)
         lie = self.lie if number == 0 else None
         if lie == "flip":
             lie = "empty" if turn % 2 else "full"
