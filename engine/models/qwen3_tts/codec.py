@@ -17,6 +17,7 @@ from playhead.engine.models.qwen3_tts.codec_layers import (
     dense_layer,
     extend,
 )
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.codec_spec import IGNORED, PREFIX, decoder_tensors
 from playhead.engine.models.qwen3_tts.codec_state import Columns, Layout, SlotArena
 from playhead.engine.models.qwen3_tts.codec_transformer import Transformer
@@ -63,33 +64,40 @@ class CodecDecoder(nn.Module):
     """Codes to PCM on chunks. Holds weights only; the streams' states are in a SlotArena."""
 
     early_bias: torch.Tensor
+    last: torch.Tensor
     last_bias: torch.Tensor
 
     def __init__(
-        self, config: CodecDecoderConfig, tensors: Tensors, dtype: torch.dtype = torch.float32
+        self, config: CodecDecoderConfig, tensors: Tensors, ops: TorchOps | None = None
     ) -> None:
-        """``tensors`` as :func:`decoder_tensors` lists them; float32 for exactness."""
+        """``tensors`` float32, as :func:`decoder_tensors` lists them.
+
+        ``ops`` sets the precision and who does the work; by default the exact float32 path.
+        """
         super().__init__()
-        self.config, self.dtype, self.layout = config, dtype, Layout()
+        ops = ops or TorchOps()
+        self.config, self.ops, self.layout = config, ops, Layout()
         rates = len(config.upsample_rates)
-        self.quantizer = Quantizer(tensors, config, dtype)
-        self.early = Conv(tensors["pre_conv.conv.weight"], self.layout, dtype)
-        self.early_bias = nn.Buffer(tensors["pre_conv.conv.bias"].to(dtype))
-        self.transformer = Transformer(tensors, "pre_transformer", config, dtype)
+        self.quantizer = Quantizer(tensors, config, ops.dtype)
+        self.early = Conv(tensors["pre_conv.conv.weight"], self.layout, ops)
+        self.early_bias = nn.Buffer(tensors["pre_conv.conv.bias"].to(ops.dtype))
+        self.transformer = Transformer(tensors, "pre_transformer", config, ops)
         self.latent = nn.ModuleList(
-            LatentStage(tensors, f"upsample.{index}", self.layout, dtype)
+            LatentStage(tensors, f"upsample.{index}", self.layout, ops)
             for index in range(len(config.upsampling_ratios))
         )
-        self.first = Conv(tensors["decoder.0.conv.weight"], self.layout, dtype)
+        self.first = Conv(tensors["decoder.0.conv.weight"], self.layout, ops)
         owed = tensors["decoder.0.conv.bias"]
         stages = []
         for index in range(rates):
             name = f"decoder.{index + 1}.block"
-            stages.append(WaveformStage(tensors, name, owed, self.layout, dtype))
+            stages.append(WaveformStage(tensors, name, owed, self.layout, ops))
             owed = stages[-1].owed
         self.stages = nn.ModuleList(stages)
-        self.snake = Snake(tensors, f"decoder.{rates + 1}", owed)
-        self.last = Conv(tensors[f"decoder.{rates + 2}.conv.weight"], self.layout, dtype)
+        self.snake = Snake(tensors, f"decoder.{rates + 1}", owed, ops)
+        last = tensors[f"decoder.{rates + 2}.conv.weight"].squeeze(0).t()
+        self.last_place = self.layout.reserve(last.shape[0] - 1, last.shape[1])
+        self.last = nn.Buffer(last.contiguous().float())
         self.last_bias = nn.Buffer(tensors[f"decoder.{rates + 2}.conv.bias"].float())
 
     @property
@@ -100,7 +108,7 @@ class CodecDecoder(nn.Module):
     def arena(self, slots: int, max_frames: int = MAX_FRAMES) -> SlotArena:
         """Room for ``slots`` streams and chunks of at most ``max_frames``, all slots fresh."""
         return SlotArena(
-            self.config, self.layout, slots, max_frames, device=self.device, dtype=self.dtype
+            self.config, self.layout, slots, max_frames, device=self.device, dtype=self.ops.dtype
         )
 
     def forward(self, codes: torch.Tensor, slots: torch.Tensor, arena: SlotArena) -> torch.Tensor:
@@ -139,8 +147,8 @@ class CodecDecoder(nn.Module):
         x = self.first(extend(x, self.first.place, columns))
         for stage in self.stages:
             x = stage(x, columns)
-        x = self.last(extend(self.snake(x), self.last.place, columns))
-        return x.flatten(1).float() + self.last_bias
+        extended = self.snake.extend(x, self.last_place, columns)
+        return self.ops.fold(extended, self.last, self.last_bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +195,7 @@ def open_codec(
     *,
     max_frames: int = MAX_FRAMES,
     device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
+    ops: TorchOps | None = None,
 ) -> Codec:
     """Load the codec of a folder with ``config.json`` and ``model.safetensors``.
 
@@ -202,7 +210,7 @@ def open_codec(
         device=device,
         dtype=torch.float32,
     )
-    decoder = CodecDecoder(config, tensors, dtype)
+    decoder = CodecDecoder(config, tensors, ops)
     return Codec(decoder, decoder.arena(slots, max_frames), max_frames)
 
 

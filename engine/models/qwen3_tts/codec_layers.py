@@ -1,4 +1,4 @@
-"""Convolutions and activations of the codec decoder, on chunks.
+"""Convolutional layers of the codec decoder, on chunks.
 
 Activations are time-major, [B, T, C] with C contiguous: a view of them is what the accelerator's
 channels-last convolutions want. Every convolution is causal. It gets its input extended by the
@@ -7,10 +7,12 @@ past columns, so decoding in chunks computes the very numbers that decoding in o
 A transposed convolution whose kernel spans ``m`` strides is an ordinary causal convolution of
 ``m`` taps that yields ``stride`` output columns per input column, side by side in its channels.
 
-The bias of a convolution is added where its output is read next, in one pass with the activation.
+The bias of a convolution is added where its output is read next, in one pass with the activation:
+a layer says in ``owed`` what its reader has to add.
 """
 
 import torch
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.codec_spec import DILATIONS, OVERLAP
 from playhead.engine.models.qwen3_tts.codec_state import Columns, Layout, Place
 from playhead.engine.models.qwen3_tts.weights import Tensors
@@ -27,13 +29,13 @@ class Conv(nn.Module):
     weight: torch.Tensor
 
     def __init__(
-        self, weight: torch.Tensor, layout: Layout, dtype: torch.dtype, dilation: int = 1
+        self, weight: torch.Tensor, layout: Layout, ops: TorchOps, dilation: int = 1
     ) -> None:
         super().__init__()
         _, channels, kernel = weight.shape
         self.place = layout.reserve((kernel - 1) * dilation, channels)
         self.dilation = dilation
-        flat = weight.to(dtype).unsqueeze(2)
+        flat = weight.to(ops.dtype).unsqueeze(2)
         self.weight = nn.Buffer(flat.contiguous(memory_format=torch.channels_last))
 
     def forward(self, extended: torch.Tensor) -> torch.Tensor:
@@ -46,7 +48,7 @@ class Conv(nn.Module):
 class Snake(nn.Module):
     """SnakeBeta (Lee et al., BigVGAN, 2023): x + sin²(x·e^alpha) / e^beta, after adding a bias.
 
-    Computed in float32 whatever the dtype of the activations: e^alpha and the sine of a large
+    Parameters and arithmetic are float32 in every precision: e^alpha and the sine of a large
     argument do not survive bfloat16.
     """
 
@@ -54,17 +56,23 @@ class Snake(nn.Module):
     height: torch.Tensor
     bias: torch.Tensor
 
-    def __init__(self, tensors: Tensors, name: str, bias: torch.Tensor) -> None:
+    def __init__(self, tensors: Tensors, name: str, bias: torch.Tensor, ops: TorchOps) -> None:
         super().__init__()
+        self.ops = ops
         self.frequency = nn.Buffer(tensors[f"{name}.alpha"].float().exp())
         self.height = nn.Buffer(1.0 / (tensors[f"{name}.beta"].float().exp() + SNAKE_FLOOR))
         self.bias = nn.Buffer(bias.float())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[B, T, C] -> [B, T, C]."""
-        biased = x.float() + self.bias
-        wave = torch.sin(biased * self.frequency)
-        return (biased + self.height * wave * wave).to(x.dtype)
+        return self.ops.snake(x, self.frequency, self.height, self.bias)
+
+    def extend(self, x: torch.Tensor, place: Place, columns: Columns) -> torch.Tensor:
+        """The same behind the past columns of the convolution that reads it."""
+        past = columns.past(place)
+        extended = self.ops.snake(x, self.frequency, self.height, self.bias, past)
+        columns.keep(place, extended)
+        return extended
 
 
 def extend(x: torch.Tensor, place: Place, columns: Columns) -> torch.Tensor:
@@ -86,45 +94,44 @@ class ResidualUnit(nn.Module):
         bias: torch.Tensor,
         dilation: int,
         layout: Layout,
-        dtype: torch.dtype,
+        ops: TorchOps,
     ) -> None:
         super().__init__()
-        self.before = Snake(tensors, f"{name}.act1", bias)
-        self.conv = Conv(tensors[f"{name}.conv1.conv.weight"], layout, dtype, dilation)
-        self.after = Snake(tensors, f"{name}.act2", tensors[f"{name}.conv1.conv.bias"])
-        self.mix = nn.Buffer(tensors[f"{name}.conv2.conv.weight"].squeeze(2).to(dtype))
+        self.ops = ops
+        self.before = Snake(tensors, f"{name}.act1", bias, ops)
+        self.conv = Conv(tensors[f"{name}.conv1.conv.weight"], layout, ops, dilation)
+        self.after = Snake(tensors, f"{name}.act2", tensors[f"{name}.conv1.conv.bias"], ops)
+        self.mix = nn.Buffer(tensors[f"{name}.conv2.conv.weight"].squeeze(2).to(ops.dtype))
         self.owed = bias + tensors[f"{name}.conv2.conv.bias"]
 
     def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
         """[B, T, C] -> [B, T, C], overwriting x."""
-        inner = self.conv(extend(self.before(x), self.conv.place, columns))
-        flat = x.flatten(0, 1)
-        flat.addmm_(self.after(inner).flatten(0, 1), self.mix.t())
-        return x
+        inner = self.conv(self.before.extend(x, self.conv.place, columns))
+        return self.ops.accumulate(x, self.after(inner), self.mix)
 
 
 class WaveformStage(nn.Module):
     """Snake, upsampling by the stride, three residual units of growing dilation."""
 
     def __init__(
-        self, tensors: Tensors, name: str, bias: torch.Tensor, layout: Layout, dtype: torch.dtype
+        self, tensors: Tensors, name: str, bias: torch.Tensor, layout: Layout, ops: TorchOps
     ) -> None:
         super().__init__()
-        self.snake = Snake(tensors, f"{name}.0", bias)
+        self.snake = Snake(tensors, f"{name}.0", bias, ops)
         weight = tensors[f"{name}.1.conv.weight"]
-        self.conv = Conv(tap_weight(weight, weight.shape[2] // OVERLAP), layout, dtype)
+        self.conv = Conv(tap_weight(weight, weight.shape[2] // OVERLAP), layout, ops)
         self.out = weight.shape[1]
         self.owed = tensors[f"{name}.1.conv.bias"]
         units = []
         for index, dilation in enumerate(DILATIONS):
-            unit = ResidualUnit(tensors, f"{name}.{index + 2}", self.owed, dilation, layout, dtype)
+            unit = ResidualUnit(tensors, f"{name}.{index + 2}", self.owed, dilation, layout, ops)
             units.append(unit)
             self.owed = unit.owed
         self.units = nn.ModuleList(units)
 
     def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
         """[B, T, C] -> [B, T * stride, C / 2]."""
-        x = self.conv(extend(self.snake(x), self.conv.place, columns))
+        x = self.conv(self.snake.extend(x, self.conv.place, columns))
         x = x.reshape(x.shape[0], -1, self.out)
         for unit in self.units:
             x = unit(x, columns)
@@ -141,35 +148,32 @@ class LatentStage(nn.Module):
     norm: torch.Tensor
     norm_bias: torch.Tensor
 
-    def __init__(self, tensors: Tensors, name: str, layout: Layout, dtype: torch.dtype) -> None:
+    def __init__(self, tensors: Tensors, name: str, layout: Layout, ops: TorchOps) -> None:
         super().__init__()
+        self.ops = ops
         weight = tensors[f"{name}.0.conv.weight"]
         self.ratio, self.width = weight.shape[2], weight.shape[1]
-        self.up = nn.Buffer(tap_weight(weight, self.ratio).squeeze(2).to(dtype))
-        self.up_bias = nn.Buffer(tensors[f"{name}.0.conv.bias"].repeat(self.ratio).to(dtype))
+        self.up = nn.Buffer(tap_weight(weight, self.ratio).squeeze(2).to(ops.dtype))
+        self.up_bias = nn.Buffer(tensors[f"{name}.0.conv.bias"].repeat(self.ratio).to(ops.dtype))
         taps = tensors[f"{name}.1.dwconv.conv.weight"].squeeze(1)
         self.place = layout.reserve(taps.shape[1] - 1, self.width)
         self.taps = nn.Buffer(taps.t().contiguous().float())
         self.taps_bias = nn.Buffer(tensors[f"{name}.1.dwconv.conv.bias"].float())
         self.norm = nn.Buffer(tensors[f"{name}.1.norm.weight"].float())
         self.norm_bias = nn.Buffer(tensors[f"{name}.1.norm.bias"].float())
-        self.widen = linear(tensors, f"{name}.1.pwconv1", dtype)
-        self.narrow = linear(tensors, f"{name}.1.pwconv2", dtype, tensors[f"{name}.1.gamma"])
+        gamma = tensors[f"{name}.1.gamma"]
+        self.widen = linear(tensors, f"{name}.1.pwconv1", ops.dtype)
+        self.narrow = linear(tensors, f"{name}.1.pwconv2", ops.dtype, gamma)
 
     def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
         """[B, T, C] -> [B, T * ratio, C]."""
         x = F.linear(x, self.up, self.up_bias).reshape(x.shape[0], -1, self.width)
-        inner = self._depthwise(extend(x, self.place, columns), x.shape[1])
-        inner = F.layer_norm(inner, (self.width,), self.norm, self.norm_bias, LAYER_NORM_EPS)
-        added: torch.Tensor = self.narrow(F.gelu(self.widen(inner.to(x.dtype))))
+        extended = extend(x, self.place, columns)
+        inner = self.ops.depthwise(
+            extended, self.taps, self.taps_bias, self.norm, self.norm_bias, LAYER_NORM_EPS
+        )
+        added: torch.Tensor = self.narrow(F.gelu(self.widen(inner)))
         return x + added
-
-    def _depthwise(self, extended: torch.Tensor, length: int) -> torch.Tensor:
-        """One multiplication per tap: faster than a grouped convolution at these few columns."""
-        total = self.taps_bias.expand(extended.shape[0], length, self.width)
-        for tap, weight in enumerate(self.taps):
-            total = total + extended[:, tap : tap + length].float() * weight
-        return total
 
 
 def tap_weight(weight: torch.Tensor, stride: int) -> torch.Tensor:

@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra: qwen
 pytest.importorskip("safetensors", reason="safetensors is not installed (extra: qwen)")
 
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder, open_codec
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps, window_mask
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
-from playhead.engine.models.qwen3_tts.codec_transformer import window_mask
 from playhead.engine.models.qwen3_tts.config import CodecDecoderConfig, read_codec_config
 from playhead.engine.models.qwen3_tts.weights import random_tensors
 from safetensors.torch import load_file
@@ -200,7 +200,7 @@ def test_shapes_that_do_not_fit_are_refused(
 
 def test_bfloat16_states_a_small_error() -> None:
     codes, pcm = reference("codec_tiny")
-    codec = open_codec(VECTORS / "codec_tiny", SLOTS, dtype=torch.bfloat16)
+    codec = open_codec(VECTORS / "codec_tiny", SLOTS, ops=TorchOps(torch.bfloat16))
     out = chunked(codec, codes, [0, 1], [4])
     error = (out - pcm).norm() / pcm.norm()
     assert 1e-4 < error < 5e-2
@@ -212,7 +212,7 @@ def test_true_sizes_are_the_published_ones() -> None:
     assert sum(spec.size for spec in specs.values()) == 114_323_137
     with torch.device("meta"):
         tensors = {name: torch.empty(spec.shape) for name, spec in specs.items()}
-        decoder = CodecDecoder(TRUE, tensors, torch.bfloat16)
+        decoder = CodecDecoder(TRUE, tensors, TorchOps(torch.bfloat16))
         arena = decoder.arena(1, 1)
         codes, slots = torch.empty(3, 16, 1, dtype=torch.int64), torch.empty(3, dtype=torch.int64)
         assert decoder(codes, slots, arena).shape == (3, 1920)
