@@ -28,6 +28,11 @@ TURN_DELAY = 0.0005
 """Seconds after which reports are acted upon together: the engine thread's own pace."""
 
 
+PATIENCE = 60.0
+"""Seconds after the window in which utterances may still end. One whose listener says for ever that
+it holds all it was sent never does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One simulated run. Times in seconds."""
@@ -242,7 +247,7 @@ class Simulator:
 
     def _report(self, call: Call, now: float, *, periodic: bool) -> None:
         call.listener.advance(now)
-        if call.over:
+        if call.over or now > self._end + PATIENCE:
             return
         self._hold_sample(call)
         call.reported_state = call.listener.state
