@@ -17,7 +17,7 @@ from playhead.engine.types import Lane, ListenerState, Urgency
 def scenario(urgency: str = "reported", lead: float | None = None, **changes: object) -> Scenario:
     limits = LeadLimits(fixed=lead)
     policy = PolicyConfig(Urgency(urgency), limits, max_live=10_000, max_utilisation=100.0)
-    base = Scenario(costs.cpu(2), policy, rate=3.0, warmup=2.0, window=15.0)
+    base = Scenario(costs.cpu(2), policy, rate=3.0, warmup=1.0, window=8.0)
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
@@ -32,7 +32,7 @@ def test_one_seed_gives_one_digest() -> None:
 
 def test_every_utterance_is_heard() -> None:
     outcome = run()
-    assert outcome.utterances > 20
+    assert outcome.utterances > 15
     assert len(outcome.ttfa) == outcome.utterances
     assert outcome.refused == 0
 
@@ -96,7 +96,7 @@ def test_a_cut_holds_what_is_sent_and_keeps_its_order() -> None:
     one = call(cut_at=1.0, cut_for=0.5)
     assert one.arrival(10.0) == pytest.approx(10.03)
     assert one.arrival(11.0) == pytest.approx(11.5)
-    assert one.arrival(11.1) > one.arrival(11.05) >= 11.5
+    assert 11.5 <= one.arrival(11.05) < one.arrival(11.1)
     assert one.arrival(12.0) == pytest.approx(12.03)
 
 
