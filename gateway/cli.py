@@ -1,4 +1,4 @@
-"""The console command ``playhead``: ``serve``, ``say``, ``simulate``.
+"""The console command ``playhead``: ``serve``, ``say``, ``simulate``, ``bench``.
 
 Subcommands import what they need when they run, so that ``playhead --help`` is quick.
 """
@@ -36,6 +36,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from playhead.engine import simulate
 
         return simulate.run(args)
+    if args.command == "bench":
+        from playhead.loadgen import cli as bench
+
+        return bench.run(args)
     return _serve(args, environ)
 
 
@@ -55,6 +59,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     gateway_settings.add_arguments(serve)
     say = commands.add_parser("say", help="speak a text through a running server")
     simulate = commands.add_parser("simulate", help="compare urgency signals in virtual time")
+    bench = commands.add_parser("bench", help="measure a running server with virtual listeners")
     # The flags of a command come with its module, which is imported only when that is asked for.
     chosen = next((word for word in arguments if not word.startswith("-")), "")
     if chosen == "say":
@@ -65,6 +70,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         from playhead.engine.simulate import add_arguments as simulate_arguments
 
         simulate_arguments(simulate)
+    if chosen == "bench":
+        from playhead.loadgen.cli import add_arguments as bench_arguments
+
+        bench_arguments(bench)
     return parser
 
 

@@ -42,7 +42,7 @@ class Record:
 
     ``ready`` is when a session was there to speak on; ``dispatched`` when the generator got to
     it; ``text_sent`` when its last byte had been handed to the socket. ``offset`` is the server's
-    clock minus ours as measured by ``ping`` with ``round_trip``.
+    clock minus the run's, as measured by ``ping`` with ``round_trip``.
     """
 
     number: int

@@ -1,0 +1,224 @@
+"""``playhead bench``: run a load, report from its records, search for the highest clean rate."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from playhead.loadgen.arrivals import trace
+from playhead.loadgen.client import SessionError, endpoint, open_session
+from playhead.loadgen.figures import figures
+from playhead.loadgen.habits import MIXES, Caller
+from playhead.loadgen.plan import PROCESSES, Plan
+from playhead.loadgen.record import RecordError, Run, load
+from playhead.loadgen.report import collect, pool, write
+from playhead.loadgen.slo import Objective, Search, search
+from playhead.loadgen.table import progress, table, verdict
+from playhead.loadgen.tally import Tally
+from playhead.loadgen.texts import Kind
+from playhead.loadgen.workers import execute
+
+EXIT_MISSED = 1
+"""Also: a run is invalid, or nothing was measured."""
+EXIT_USAGE = 2
+
+
+class UsageError(ValueError):
+    """The command line cannot be acted upon; the message says why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """``run``, ``report`` and ``search``."""
+    commands = parser.add_subparsers(dest="bench", required=True, metavar="what")
+    run_parser = commands.add_parser("run", help="run one or several rates and report")
+    _add_load(run_parser)
+    run_parser.add_argument(
+        "--rate", type=float, nargs="+", default=[1.0], help="utterances a second"
+    )
+    report_parser = commands.add_parser("report", help="judge raw records again")
+    report_parser.add_argument("paths", type=Path, nargs="+", help=".jsonl files or their folders")
+    report_parser.add_argument("--out", type=Path, help="folder of the report (none: only print)")
+    search_parser = commands.add_parser("search", help="find the highest rate that is good enough")
+    _add_load(search_parser)
+    search_parser.add_argument("--lenient", action="store_true", help="C100 of 99 %% suffices")
+    search_parser.add_argument("--start", type=float, default=1.0, help="rate to begin with")
+    search_parser.add_argument("--least", type=float, default=0.05)
+    search_parser.add_argument("--most", type=float, default=1000.0)
+    search_parser.add_argument("--tolerance", type=float, default=0.05, help="of the found rate")
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--url", default="ws://127.0.0.1:8080", help="server (default %(default)s)")
+    add("--out", type=Path, default=Path("bench-out"), help="folder (default %(default)s)")
+    add("--seeds", default="0,1,2", help="one run each, pooled (default %(default)s)")
+    add("--warmup", type=float, default=10.0, help="seconds not counted (default %(default)s)")
+    add("--window", type=float, default=60.0, help="seconds counted (default %(default)s)")
+    add("--timeout", type=float, default=60.0, help="seconds for one utterance")
+    add("--arrivals", choices=PROCESSES, default="poisson")
+    add("--variation", type=float, default=2.0, help="of the gaps of --arrivals gamma")
+    add("--trace", type=Path, help="file of --arrivals trace: seconds, one a line")
+    add("--mix", choices=list(MIXES), default="strict", help="who listens")
+    add("--texts", choices=[kind.value for kind in Kind], default=Kind.CONVERSATION.value)
+    add("--codec", default="pcm_s16le")
+    add("--sample-rate", type=int, default=24_000)
+    add("--voice")
+    add("--turns", type=int, default=4, help="utterances of one session (default %(default)s)")
+    add("--processes", type=int, default=1, help="generator processes (default %(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; the exit status. Errors are told in one line."""
+    chosen = {"run": _run, "report": _report, "search": _search}[args.bench]
+    try:
+        return chosen(args)
+    except (UsageError, RecordError) as error:
+        print(f"playhead bench: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except SessionError as error:
+        print(f"playhead bench: {error.fault}: {error.message}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        print(f"playhead bench: {error.filename}: {error.strerror}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+def _run(args: argparse.Namespace) -> int:
+    plans = [plan for rate in args.rate for plan in _plans(args, rate)]
+    args.out.mkdir(parents=True, exist_ok=True)
+    _check_target(plans[0])
+    runs = []
+    for plan in plans:
+        runs.append(_measure(plan, args.out))
+        if not runs[-1].complete:
+            break
+    status = _tell(runs, args.out)
+    return status if runs[-1].complete else 128 + signal.SIGINT
+
+
+def _report(args: argparse.Namespace) -> int:
+    return _tell(collect(args.paths), args.out)
+
+
+def _search(args: argparse.Namespace) -> int:
+    objective = Objective(strict=not args.lenient)
+    args.out.mkdir(parents=True, exist_ok=True)
+    _check_target(_plans(args, args.start)[0])
+    runs: list[Run] = []
+
+    def measure(rate: float) -> bool:
+        passed = True
+        for plan in _plans(args, rate):
+            runs.append(_measure(plan, args.out))
+            made = figures(runs[-1:])
+            if made.invalid:
+                raise UsageError(f"{made.name} is invalid: {'; '.join(made.invalid)}")
+            passed = not objective.misses(made)
+            if not passed:
+                break  # one seed that misses decides, and the next rate is worth more
+        print(f"{rate:g}/s: {'passed' if passed else 'missed'}", flush=True)
+        return passed
+
+    try:
+        found = search(
+            measure,
+            start=args.start,
+            least=args.least,
+            most=args.most,
+            tolerance=args.tolerance,
+        )
+    except UsageError as error:
+        print(f"playhead bench: {error}", file=sys.stderr)
+        return _tell(runs, args.out) or EXIT_MISSED
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    _tell(runs, args.out)
+    print(_conclusion(found, objective))
+    return 0 if found.best is not None else EXIT_MISSED
+
+
+def _conclusion(found: Search, objective: Objective) -> str:
+    if found.best is None:
+        return f"no rate down to {found.worse:g}/s meets the {objective.name} objective"
+    above = "" if found.worse is None else f"; {found.worse:g}/s does not"
+    return f"{found.best:g}/s meets the {objective.name} objective{above}"
+
+
+def _measure(plan: Plan, out: Path) -> Run:
+    path = out / f"{plan.name}.jsonl"
+    print(f"{plan.name}:", file=sys.stderr)
+
+    def show(tally: Tally, elapsed: float) -> None:
+        line = progress(tally, elapsed, plan.length, plan.processes)
+        end = "\r" if sys.stderr.isatty() else "\n"
+        print(line, end=end, file=sys.stderr, flush=True)
+
+    try:
+        execute(plan, path, show)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return load(path)
+
+
+def _tell(runs: list[Run], out: Path | None) -> int:
+    rows = pool(runs)
+    print(table(rows))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        for path in write(rows, runs, out):
+            print(path)
+    heard = any(made.listener.utterances for made in rows)
+    return 0 if heard and all(verdict(made) != "INVALID" for made in rows) else EXIT_MISSED
+
+
+def _plans(args: argparse.Namespace, rate: float) -> list[Plan]:
+    """One plan per seed. Raises :class:`UsageError`."""
+    try:
+        seeds = [int(seed) for seed in args.seeds.split(",")]
+    except ValueError:
+        raise UsageError(f"--seeds {args.seeds!r}: give whole numbers, such as 0,1,2") from None
+    if not rate > 0:
+        raise UsageError(f"--rate {rate:g}: utterances a second must be above 0")
+    try:
+        base = Plan(
+            url=endpoint(args.url),
+            rate=rate,
+            arrivals=args.arrivals,
+            variation=args.variation,
+            trace=_trace(args),
+            warmup=args.warmup,
+            window=args.window,
+            mix=args.mix,
+            texts=Kind(args.texts),
+            codec=args.codec,
+            sample_rate=args.sample_rate,
+            voice=args.voice,
+            turns=args.turns,
+            timeout=args.timeout,
+            processes=args.processes,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return [replace(base, seed=seed) for seed in seeds]
+
+
+def _trace(args: argparse.Namespace) -> tuple[float, ...]:
+    if args.arrivals != "trace":
+        return ()
+    if args.trace is None:
+        raise UsageError("--arrivals trace needs --trace FILE")
+    return tuple(trace(args.trace.read_text(encoding="utf-8").splitlines()))
+
+
+def _check_target(plan: Plan) -> None:
+    """A server that cannot be talked to is told at once. Raises ``SessionError``."""
+
+    async def talk() -> None:
+        session = await open_session(plan.url, plan, Caller(), 0)
+        await session.close()
+
+    asyncio.run(talk())

@@ -1,0 +1,210 @@
+"""One virtual client on a real socket: opens a session, speaks turn after turn."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from playhead.engine.clock import monotonic
+from playhead.gateway.messages import (
+    Ack,
+    ClientMessage,
+    CloseSession,
+    ErrorEvent,
+    Hello,
+    Ping,
+    Pong,
+    Ready,
+    ServerMessage,
+)
+from playhead.gateway.protocol import ProtocolError, Wire
+from playhead.loadgen.habits import Caller, Reports
+from playhead.loadgen.plan import Plan
+from playhead.loadgen.reporting import Link
+from playhead.loadgen.turn import Turn
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+ENDPOINT = "/v1/session"
+OPEN_TIMEOUT = 10.0
+PINGS = 3
+_GRACE = 1.0  # after an utterance's deadline, for a socket that takes nothing more
+_MAX_FRAME = 16 * 1024 * 1024
+
+
+Expected = TypeVar("Expected", Ready, Pong)
+
+
+class SessionError(Exception):
+    """No session came about. ``fault`` names the reason for the record."""
+
+    def __init__(self, fault: str, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.message = message
+
+
+def endpoint(url: str) -> str:
+    """The WebSocket's address for one that may only name the server. Raises ``ValueError``."""
+    parts = urlsplit(url)
+    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
+    if scheme not in ("ws", "wss") or not parts.hostname:
+        raise ValueError(f"{url!r} is no address; expected one such as ws://127.0.0.1:8080")
+    path = parts.path if parts.path.strip("/") else ENDPOINT
+    return urlunsplit(parts._replace(scheme=scheme, path=path))
+
+
+class Session:
+    """An open session. ``offset``: the server's clock minus ours, in seconds."""
+
+    def __init__(self, socket: ClientConnection, wire: Wire, caller: Caller, number: int) -> None:
+        self.caller = caller
+        self.number = number
+        self.turns = 0
+        self.offset: float | None = None
+        self.round_trip: float | None = None
+        self._socket = socket
+        self._wire = wire
+        self._link = Link()
+
+    @property
+    def link(self) -> Link:
+        """What reports on this session need to know."""
+        return self._link
+
+    async def speak(self, turn: Turn, origin: float, deadline: float) -> None:
+        """Carry one turn to its end; its record tells how that went. ``deadline`` on our clock."""
+        self.turns += 1
+        try:
+            async with asyncio.timeout(deadline + _GRACE - monotonic()):
+                await self._speak(turn, origin)
+        except TimeoutError:
+            turn.lost("the socket took nothing more", monotonic(), "timeout")
+        except ConnectionClosed as closed:
+            turn.lost(_why(closed), monotonic())
+        except ProtocolError as error:
+            turn.lost(error.message, monotonic(), "protocol")
+
+    async def close(self) -> None:
+        """End the session; a socket that is gone is no trouble."""
+        try:
+            async with asyncio.timeout(_GRACE):
+                await self.send([CloseSession()])
+                await self._socket.close()
+        except (ConnectionClosed, TimeoutError):
+            self._socket.transport.abort()
+
+    async def send(self, messages: Sequence[ClientMessage]) -> None:
+        """Raises ``ConnectionClosed``."""
+        for message in messages:
+            await self._socket.send(self._wire.encode_client(message))
+
+    async def receive(self) -> tuple[ServerMessage | None, int]:
+        """The next message, and its bytes. Raises ``ConnectionClosed``, ``ProtocolError``."""
+        frame = await self._socket.recv()
+        return self._wire.decode_server(frame), len(frame)
+
+    async def _speak(self, turn: Turn, origin: float) -> None:
+        await self.send(turn.start(monotonic()))
+        turn.record.text_sent = monotonic() - origin
+        while not turn.over:
+            try:
+                async with asyncio.timeout(max(0.0, turn.due() - monotonic())):
+                    message, size = await self.receive()
+            except TimeoutError:
+                await self.send(turn.tick(monotonic()))
+                continue
+            if message is not None:
+                await self.send(turn.receive(message, size, monotonic()))
+        if self.caller.reports is Reports.OFF and self._link.seq is not None:
+            await self.send([Ack(self._link.seq)])
+
+    async def greet(self, hello: Hello) -> None:
+        """``hello``, then a few pings for the clocks. Raises :class:`SessionError` and others."""
+        await self.send([hello])
+        ready = await self._until(Ready)
+        if (ready.codec, ready.sample_rate) != (hello.codec, hello.sample_rate):
+            raise SessionError(
+                "wrong_format",
+                f"asked for {hello.codec} at {hello.sample_rate} Hz, "
+                f"got {ready.codec} at {ready.sample_rate} Hz",
+            )
+        for _ in range(PINGS):
+            await self._measure_clock()
+
+    async def _measure_clock(self) -> None:
+        """Offset of the clocks by the exchange with the shortest round trip (RFC 5905, 8)."""
+        await self.send([Ping(1_000 * monotonic())])
+        pong = await self._until(Pong)
+        now = 1_000 * monotonic()
+        trip = (now - pong.time) - (pong.sent - pong.received)
+        if self.round_trip is None or trip / 1_000 < self.round_trip:
+            self.round_trip = trip / 1_000
+            self.offset = ((pong.received - pong.time) + (pong.sent - now)) / 2_000
+
+    async def _until(self, kind: type[Expected]) -> Expected:
+        while True:
+            message, _ = await self.receive()
+            if isinstance(message, kind):
+                return message
+            if isinstance(message, ErrorEvent):
+                raise SessionError("hello_refused", f"{message.code}: {message.message}")
+
+
+async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> Session:
+    """Dial, say hello, compare clocks. Raises :class:`SessionError`, and nothing else."""
+    hello = Hello(
+        voice=plan.voice,
+        codec=plan.codec,
+        sample_rate=plan.sample_rate,
+        start_threshold=1_000 * caller.threshold,
+        reports=caller.reports is not Reports.OFF,
+    )
+    session: Session | None = None
+    try:
+        async with asyncio.timeout(OPEN_TIMEOUT):
+            session = Session(await _dial(url, plan), Wire(plan.encoding), caller, number)
+            await session.greet(hello)
+    except (SessionError, ConnectionClosed, ProtocolError, TimeoutError) as error:
+        if session is not None:
+            await session.close()
+        raise _explain(error, url) from None
+    return session
+
+
+def _explain(error: Exception, url: str) -> SessionError:
+    if isinstance(error, SessionError):
+        return error
+    if isinstance(error, ConnectionClosed):
+        return SessionError("connection_lost", _why(error))
+    if isinstance(error, ProtocolError):
+        return SessionError("protocol", f"{url} does not speak playhead.v1: {error.message}")
+    return SessionError("no_answer", f"{url} gave no answer within {OPEN_TIMEOUT:g} s")
+
+
+async def _dial(url: str, plan: Plan) -> ClientConnection:
+    try:
+        return await connect(
+            url,
+            subprotocols=[cast(Subprotocol, f"playhead.v1.{plan.encoding}")],
+            compression=None,
+            max_size=_MAX_FRAME,
+            max_queue=None,  # arrivals are stamped by whoever reads: never leave them in the socket
+            open_timeout=None,
+            close_timeout=_GRACE,
+            ping_interval=None,
+        )
+    except InvalidStatus as refused:
+        status = refused.response.status_code
+        raise SessionError("connection_refused", f"{url} answered {status}") from None
+    except (InvalidHandshake, InvalidURI, EOFError, ValueError) as error:
+        raise SessionError("protocol", f"{url} is no Playhead endpoint: {error}") from None
+    except OSError as error:
+        raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
+
+
+def _why(closed: ConnectionClosed) -> str:
+    if closed.rcvd is None:
+        return "the connection dropped"
+    return f"closed by the server: {closed.rcvd.code} {closed.rcvd.reason}".rstrip()

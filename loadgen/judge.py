@@ -1,0 +1,159 @@
+"""Judgement of single utterances from their raw records: pure, so that it can be made again."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from playhead.loadgen.listener import Stall
+from playhead.loadgen.record import Chunk, Lag, MetricsSample, Record, Run
+
+_LAG_BUCKET = 'playhead_loop_lag_seconds_bucket{le="'
+_NEAR = 0.02  # seconds by which a lag's stamp and an arrival's may differ
+
+
+class Cause(StrEnum):
+    """Who made a listener run dry."""
+
+    ENGINE = "engine"  # the audio was not ready
+    LOOP = "loop"  # it was, but the server's event loop was busy
+    NETWORK = "network"  # it had been sent
+    CLIENT = "client"  # the generator itself was late
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Seconds of a stall's length by cause; ``cause`` has the largest share."""
+
+    stall: Stall
+    cause: Cause
+    shares: dict[Cause, float]
+
+
+def strict_stalls(record: Record) -> list[Stall]:
+    """What the strict player would have heard: it starts with the first sample, at the nominal
+    rate, holds nothing back, and goes on when audio comes. As published peer benchmarks count."""
+    stalls: list[Stall] = []
+    dry: float | None = None
+    for index, chunk in enumerate(record.chunks):
+        if not chunk.samples:
+            continue
+        if dry is None:
+            dry = chunk.at
+        # Less than a sample late is just in time.
+        elif chunk.at - dry > 1 / record.sample_rate:
+            stalls.append(Stall(dry, chunk.at - dry, index))
+            dry = chunk.at
+        dry += chunk.samples / record.sample_rate
+    return stalls
+
+
+def viable_chunks(record: Record) -> list[bool]:
+    """Streaming viability as the VoxServe paper defines it (arXiv 2602.00269, evaluation): chunk i
+    is in time when the audio before it lasts longer than the time since the first one came.
+
+    The first chunk is not judged, and a stall does not shift what follows. Empty for one chunk.
+    """
+    sound = [chunk for chunk in record.chunks if chunk.samples]
+    before = 0.0
+    verdicts = []
+    for chunk, last in zip(sound[1:], sound, strict=False):
+        before += last.samples / record.sample_rate
+        verdicts.append(before > chunk.at - sound[0].at)
+    return verdicts
+
+
+def worst(stalls: Sequence[Stall]) -> float:
+    """Longest stall in seconds."""
+    return max((stall.length for stall in stalls), default=0.0)
+
+
+def transit(record: Record, chunk: Chunk) -> float | None:
+    """Seconds from the server's stamp to our reading, clocks compared; None when they were not."""
+    if record.offset is None:
+        return None
+    return chunk.at - (chunk.sent / 1_000 - record.offset)
+
+
+def base_transit(record: Record) -> float:
+    """What the network takes when nothing is wrong: the utterance's quickest chunk, but never
+    more than half the round trip that was measured when the session opened."""
+    times = [time for chunk in record.chunks if (time := transit(record, chunk)) is not None]
+    known = [record.round_trip / 2] if record.round_trip is not None else []
+    return min([*times, *known], default=0.0)
+
+
+def attribute(stall: Stall, record: Record, run: Run) -> Attribution:
+    """Split a stall by the stamps of the audio that ended it.
+
+    Late between the server's stamp and our reading is the network's, less what our own loop was
+    late then; the rest is the server's, less what its event loop was late around the stamp. Audio
+    that never came is the engine's, or the network's when the connection was lost.
+    """
+    chunk = _ender(stall, record)
+    if chunk is None:
+        cause = Cause.NETWORK if record.finish == "lost" else Cause.ENGINE
+        return Attribution(stall, cause, {cause: stall.length})
+    left = stall.length
+    client = min(left, own_lag(run.lags, chunk.at))
+    left -= client
+    late = (transit(record, chunk) or 0.0) - base_transit(record) - client
+    network = min(left, max(0.0, late))
+    left -= network
+    sent = chunk.at - (transit(record, chunk) or 0.0)
+    loop = min(left, server_lag(run.metrics, sent))
+    shares = {
+        Cause.ENGINE: left - loop,
+        Cause.LOOP: loop,
+        Cause.NETWORK: network,
+        Cause.CLIENT: client,
+    }
+    return Attribution(stall, max(shares, key=shares.__getitem__), shares)
+
+
+def own_lag(lags: Sequence[Lag], at: float) -> float:
+    """How late the generator's loop was when it read something at ``at``."""
+    near = [lag.lag for lag in lags if lag.at - lag.lag - _NEAR <= at <= lag.at + _NEAR]
+    return max(near, default=0.0)
+
+
+def server_lag(samples: Sequence[MetricsSample], at: float) -> float:
+    """Least lateness of the server's loop that its histogram proves for the time around ``at``:
+    the lower bound of the highest bucket that grew between the two scrapes that enclose it."""
+    before = [sample for sample in samples if sample.at <= at]
+    after = [sample for sample in samples if sample.at > at]
+    if not before or not after:
+        return 0.0
+    old, new = _buckets(before[-1]), _buckets(after[0])
+    proven, lower, cumulated = 0.0, 0.0, 0.0
+    for bound in sorted(new):
+        grown = new[bound] - old.get(bound, 0.0)
+        if grown > cumulated:
+            proven = lower
+        cumulated, lower = max(cumulated, grown), bound
+    return proven
+
+
+def _buckets(sample: MetricsSample) -> dict[float, float]:
+    return {
+        float(name.removeprefix(_LAG_BUCKET).partition('"')[0]): value
+        for name, value in sample.values.items()
+        if name.startswith(_LAG_BUCKET)
+    }
+
+
+def _ender(stall: Stall, record: Record) -> Chunk | None:
+    """The audio that would have been needed: what ended the stall, else the first that came
+    after its start."""
+    if 0 <= stall.chunk < len(record.chunks):
+        return record.chunks[stall.chunk]
+    late = (chunk for chunk in record.chunks if chunk.samples and chunk.at >= stall.start)
+    return next(late, None)
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """Nearest rank: the smallest value that at least ``share`` (0..1) of them do not exceed."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]

@@ -1,0 +1,108 @@
+"""What a run will do, decided before it starts: pure, from one seed.
+
+The schedule does not depend on the server, so two servers, or two settings of one, are asked for
+exactly the same at exactly the same times.
+"""
+
+import math
+import random
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from playhead.gateway.protocol import Encoding
+from playhead.loadgen.arrivals import BURSTY, constant, gamma, poisson
+from playhead.loadgen.habits import MIXES, Mix
+from playhead.loadgen.texts import Kind, draw
+
+Process = Literal["poisson", "constant", "gamma", "trace"]
+PROCESSES: tuple[Process, ...] = ("poisson", "constant", "gamma", "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run at one rate with one seed. Times in seconds.
+
+    ``trace`` holds the times of ``arrivals="trace"``. ``turns``: utterances that one session may
+    speak, one after the other. ``timeout``: for one utterance, from its intended start.
+    """
+
+    url: str
+    rate: float
+    arrivals: Process = "poisson"
+    variation: float = BURSTY
+    trace: tuple[float, ...] = ()
+    seed: int = 0
+    warmup: float = 5.0
+    window: float = 30.0
+    mix: str = "strict"
+    texts: Kind = Kind.CONVERSATION
+    codec: str = "pcm_s16le"
+    sample_rate: int = 24_000
+    voice: str | None = None
+    encoding: Encoding = "msgpack"
+    turns: int = 4
+    timeout: float = 60.0
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("warmup", "window", "timeout"):
+            value = asdict(self)[name]
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} is {value}; expected seconds")
+        if self.mix not in MIXES:
+            raise ValueError(f"mix {self.mix!r} is not known; one of {', '.join(MIXES)}")
+        if self.turns < 1 or self.processes < 1:
+            raise ValueError("turns and processes start at 1")
+
+    @property
+    def length(self) -> float:
+        """Seconds in which utterances start."""
+        return self.warmup + self.window
+
+    @property
+    def listeners(self) -> Mix:
+        """From which listeners are drawn."""
+        return MIXES[self.mix]
+
+    @property
+    def name(self) -> str:
+        """Of the run's file."""
+        return f"{self.mix}-rate-{self.rate:g}-seed-{self.seed}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For the head of the file; the trace's times are in the records anyway."""
+        return {**asdict(self), "trace": len(self.trace)}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An utterance to be asked for at ``at`` seconds from the start of the run."""
+
+    number: int
+    at: float
+    text: str
+    counted: bool
+
+
+def jobs(plan: Plan, process: int = 0) -> list[Job]:
+    """The share of one of the plan's processes. Raises ``ValueError`` for a rate that is none."""
+    return [
+        Job(
+            number,
+            at,
+            draw(random.Random(f"text {plan.seed} {number}"), plan.texts),
+            at >= plan.warmup,
+        )
+        for number, at in enumerate(_times(plan))
+        if number % plan.processes == process
+    ]
+
+
+def _times(plan: Plan) -> list[float]:
+    if plan.arrivals == "constant":
+        return constant(plan.rate, plan.length)
+    if plan.arrivals == "gamma":
+        return gamma(plan.rate, plan.length, plan.seed, plan.variation)
+    if plan.arrivals == "trace":
+        return [at for at in plan.trace if at < plan.length]
+    return poisson(plan.rate, plan.length, plan.seed)

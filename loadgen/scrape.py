@@ -1,0 +1,45 @@
+"""The server's own figures, read from /metrics while a run goes on."""
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from playhead.loadgen.metrics import parse
+from playhead.loadgen.record import MetricsSample
+
+INTERVAL = 1.0
+_MOST = 1 << 20
+
+
+async def fetch(url: str, timeout: float = 2.0) -> str:
+    """The text of ``/metrics`` of the server at ``url``; empty when it cannot be had."""
+    parts = urlsplit(url)
+    secure = parts.scheme in ("wss", "https")
+    port = parts.port or (443 if secure else 80)
+    request = f"GET /metrics HTTP/1.1\r\nHost: {parts.hostname}\r\nConnection: close\r\n\r\n"
+    try:
+        async with asyncio.timeout(timeout):
+            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=secure or None)
+            writer.write(request.encode())
+            answer = await _all(reader)
+            writer.close()
+    except (OSError, TimeoutError):
+        return ""
+    head, _, body = answer.decode(errors="replace").partition("\r\n\r\n")
+    return body if " 200 " in head.partition("\r\n")[0] else ""
+
+
+async def _all(reader: asyncio.StreamReader) -> bytes:
+    pieces = []
+    size = 0
+    while (piece := await reader.read(65_536)) and size < _MOST:
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+async def watch(url: str, keep: Callable[[MetricsSample], None], now: Callable[[], float]) -> None:
+    """Keep a sample each second until cancelled. Ends at once when there is nothing to read."""
+    while text := await fetch(url):
+        keep(MetricsSample(now(), parse(text)))
+        await asyncio.sleep(INTERVAL)

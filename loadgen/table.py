@@ -1,0 +1,108 @@
+"""Figures as a terminal shows them. Pure."""
+
+from collections.abc import Sequence
+
+from playhead.loadgen.figures import Figures
+from playhead.loadgen.judge import percentile
+from playhead.loadgen.slo import Objective, stall_bound
+from playhead.loadgen.tally import Tally
+
+_COLUMNS = (
+    ("mix", 7),
+    ("rate/s", 7),
+    ("heard", 6),
+    ("TTFA p50", 9),
+    ("p95", 6),
+    ("p99 ms", 7),
+    ("stalled", 8),
+    ("C50", 7),
+    ("C100", 7),
+    ("C200", 7),
+    ("worst ms", 9),
+    ("viable", 7),
+    ("RTF", 5),
+    ("audio s/s", 9),
+    ("done/s", 7),
+    ("peak", 5),
+    ("waste s", 8),
+    ("SLO", 8),
+)
+
+
+def table(rows: Sequence[Figures]) -> str:
+    """One line per pooled rate, then what must be known about them."""
+    lines = ["  ".join(name.rjust(width) for name, width in _COLUMNS)]
+    lines += [_row(made) for made in rows]
+    for made in rows:
+        lines += notes(made)
+    return "\n".join(lines)
+
+
+def verdict(made: Figures) -> str:
+    """The strictest objective that the figures meet; ``invalid`` before all."""
+    if made.invalid:
+        return "INVALID"
+    met = [each.name for each in (Objective(), Objective(strict=False)) if not each.misses(made)]
+    return met[0] if met else "missed"
+
+
+def notes(made: Figures) -> list[str]:
+    """Why a row is invalid or misses, what failed, and who was to blame for stalls."""
+    lines = [f"{made.name}: INVALID, {doubt}" for doubt in made.invalid]
+    lines += [f"{made.name}: {miss}" for miss in Objective().misses(made)]
+    if made.causes:
+        blamed = ", ".join(f"{cause} {count}" for cause, count in made.causes.items())
+        lines.append(f"{made.name}: stalls by cause: {blamed}")
+    heard = made.listener
+    bound = stall_bound(heard.utterances, heard.stalled)
+    lines.append(
+        f"{made.name}: {heard.stalled} of {heard.utterances} stalled; "
+        f"true share below {bound:.2%} (95 %); seeds {', '.join(map(str, made.seeds))}"
+    )
+    return lines
+
+
+def progress(tally: Tally, elapsed: float, length: float, processes: int) -> str:
+    """One line about a run that goes on."""
+    p95 = percentile(tally.first_audio, 0.95)
+    shown = "-" if p95 is None else f"{1e3 * p95:.0f} ms"
+    share = f" (process 1 of {processes})" if processes > 1 else ""
+    return (
+        f"{max(0.0, elapsed):5.0f} of {length:.0f} s{share}: {tally.started} of {tally.planned} "
+        f"started, {tally.in_flight} in flight, "
+        f"{tally.stalled} stalled, {tally.faulty} faulty, TTFA p95 {shown}"
+    )
+
+
+def _row(made: Figures) -> str:
+    heard = made.listener
+    cells = (
+        made.mix,
+        f"{made.rate:g}",
+        str(heard.utterances),
+        _ms(made.ttfa.p50),
+        _ms(made.ttfa.p95),
+        _ms(made.ttfa.p99),
+        str(heard.stalled),
+        _percent(heard.c50),
+        _percent(heard.c100),
+        _percent(heard.c200),
+        _ms(heard.worst),
+        _percent(made.viable_utterances),
+        "-" if made.rtf.p50 is None else f"{made.rtf.p50:.2f}",
+        f"{made.audio_rate:.1f}",
+        f"{made.achieved_rate:.2f}",
+        str(made.peak_in_flight),
+        f"{made.waste.seconds:.1f}",
+        verdict(made),
+    )
+    widths = [width for _, width in _COLUMNS]
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def _ms(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.1f}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
