@@ -1,0 +1,165 @@
+"""The code predictor: codes 1 .. 15 of a frame from the talker's hidden state and code 0.
+
+The first pass takes two positions (hidden state, code 0), each further pass one code; keys and
+values live for one frame.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from playhead.engine.models.qwen3_tts.config import PredictorConfig, TalkerConfig
+from playhead.engine.models.qwen3_tts.layers import (
+    Rope,
+    Stack,
+    StackShape,
+    State,
+    attend,
+    close_layer,
+    project_qkv,
+    rms_norm,
+)
+from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
+from playhead.engine.models.qwen3_tts.weights import TensorSpec, bias, dense
+from torch import Tensor
+from torch.nn import functional as F
+
+PREFIX = "talker.code_predictor."
+PROJECTION = PREFIX + "small_to_mtp_projection."
+
+
+def stack_shape(config: PredictorConfig) -> StackShape:
+    """Sizes of the predictor's layers."""
+    return StackShape(
+        config.layers,
+        config.hidden,
+        config.heads,
+        config.kv_heads,
+        config.head_dim,
+        config.intermediate,
+        config.norm_eps,
+        config.rope_theta,
+    )
+
+
+def tensors(config: TalkerConfig) -> dict[str, TensorSpec]:
+    """Every tensor of the predictor in a checkpoint."""
+    own = config.predictor
+    out = stack_shape(own).tensors(PREFIX + "model.")
+    for group in range(own.code_groups - 1):
+        table = TensorSpec((own.vocab, config.hidden), 0.5)
+        out[f"{PREFIX}model.codec_embedding.{group}.weight"] = table
+        out[f"{PREFIX}lm_head.{group}.weight"] = dense(own.vocab, own.hidden)
+    if own.hidden != config.hidden:
+        out[PROJECTION + "weight"] = dense(own.hidden, config.hidden)
+        out[PROJECTION + "bias"] = bias(own.hidden)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """The linear map from the talker's width to the predictor's."""
+
+    weight: Tensor  # [predictor hidden, talker hidden]
+    bias: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+    def fold(self, table: Tensor) -> Tensor:
+        """``table`` [n, talker hidden] as the predictor sees it, computed in float32."""
+        wide = F.linear(table.float(), self.weight.float(), self.bias.float())
+        return wide.to(table.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """Loaded weights. ``groups`` codes make a frame, code 0 among them.
+
+    ``inputs`` and ``first_inputs`` are what the layers read for a code: the projected tables when
+    the projection was folded into them, else the tables of the talker's width (then ``project``
+    is applied at every pass).
+    """
+
+    stack: Stack
+    rope: Rope
+    groups: int
+    vocab: int
+    tables: Tensor  # [(groups - 1) * vocab, talker hidden]: embeddings of codes 1 ..
+    first_table: Tensor  # [talker vocab, talker hidden]: embeddings of code 0
+    heads: Tensor  # [groups - 1, vocab, hidden]
+    projection: Projection | None
+    folded: bool
+    inputs: Tensor
+    first_inputs: Tensor
+
+    @classmethod
+    def load(
+        cls, state: State, config: TalkerConfig, first_table: Tensor, *, fold: bool = True
+    ) -> "Predictor":
+        """From checkpoint tensors, used as they are; ``first_table`` is the talker's embedding of
+        codes [talker vocab, talker hidden]. Raises KeyError for a missing tensor."""
+        own = config.predictor
+        shape, groups = stack_shape(own), range(own.code_groups - 1)
+        tables = torch.cat([state[f"{PREFIX}model.codec_embedding.{i}.weight"] for i in groups])
+        projection = None
+        if own.hidden != config.hidden:
+            projection = Projection(state[PROJECTION + "weight"], state[PROJECTION + "bias"])
+        folded = fold and projection is not None
+        return cls(
+            stack=Stack.load(state, PREFIX + "model.", shape),
+            rope=Rope.build(shape, own.code_groups, tables.device, tables.dtype),
+            groups=own.code_groups,
+            vocab=own.vocab,
+            tables=tables,
+            first_table=first_table,
+            heads=torch.stack([state[f"{PREFIX}lm_head.{i}.weight"] for i in groups]),
+            projection=projection,
+            folded=folded,
+            inputs=projection.fold(tables) if projection and folded else tables,
+            first_inputs=projection.fold(first_table) if projection and folded else first_table,
+        )
+
+    def fill(self, hidden: Tensor, first: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
+        """Codes of a frame, int64 [B, groups], from the talker's ``hidden`` [B, talker hidden]
+        and code 0 ``first`` [B]. ``uniform`` [B, groups]: column g decides code g."""
+        batch, shape = hidden.shape[0], self.stack.shape
+        kv = (shape.layers, 2, batch, self.groups, shape.kv_heads, shape.head_dim)
+        memory = hidden.new_empty(kv)
+        start = hidden if self.projection is None else self.projection(hidden)
+        x = torch.stack((start, self._input(self.first_inputs[first])), dim=1)
+        codes, at = [first], 0
+        for group in range(1, self.groups):
+            last = self._pass(x, at, memory)
+            logits = F.linear(last, self.heads[group - 1]).float()
+            code = draw(logits, rule, uniform[:, group])
+            codes.append(code)
+            at += x.shape[1]
+            if group < self.groups - 1:
+                x = self._input(self.inputs[code + (group - 1) * self.vocab])[:, None]
+        return torch.stack(codes, dim=1)
+
+    def embed(self, codes: Tensor) -> Tensor:
+        """Sum of the embeddings of a frame's codes: [B, talker hidden] from int64 [..., groups].
+        Leading axes are kept."""
+        offsets = torch.arange(self.groups - 1, device=codes.device) * self.vocab
+        rest = self.tables[codes[..., 1:] + offsets]
+        return torch.cat((self.first_table[codes[..., :1]], rest), dim=-2).sum(-2)
+
+    def _input(self, rows: Tensor) -> Tensor:
+        if self.projection is None or self.folded:
+            return rows
+        return self.projection(rows)
+
+    def _pass(self, x: Tensor, at: int, memory: Tensor) -> Tensor:
+        """Positions ``at`` .. of ``x`` [B, T, hidden]; the normed state of the last [B, hidden]."""
+        shape, end = self.stack.shape, at + x.shape[1]
+        cos, sin = self.rope.cos[at:end, None], self.rope.sin[at:end, None]
+        for index, layer in enumerate(self.stack.layers):
+            normed = rms_norm(x, layer.input_norm, shape.eps)
+            q, k, v = project_qkv(normed, layer, shape, cos, sin)
+            keys, values = memory[index, 0], memory[index, 1]
+            keys[:, at:end] = k
+            values[:, at:end] = v
+            attended = attend(q, keys[:, :end], values[:, :end], mask=None, causal=at == 0)
+            x = close_layer(x, attended, layer, shape.eps)
+        return rms_norm(x[:, -1], self.stack.norm, shape.eps)
