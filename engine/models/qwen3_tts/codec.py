@@ -17,7 +17,7 @@ from playhead.engine.models.qwen3_tts.codec_layers import (
     dense_layer,
     extend,
 )
-from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps, full_float32
 from playhead.engine.models.qwen3_tts.codec_spec import IGNORED, PREFIX, decoder_tensors
 from playhead.engine.models.qwen3_tts.codec_state import Columns, Layout, SlotArena
 from playhead.engine.models.qwen3_tts.codec_transformer import Transformer
@@ -159,7 +159,7 @@ class Codec:
     arena: SlotArena
     max_frames: int
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def decode(
         self, codes: torch.Tensor, slots: torch.Tensor, *, clamp: bool = True
     ) -> torch.Tensor:
@@ -180,7 +180,8 @@ class Codec:
             )
         starts = range(0, codes.shape[2], self.max_frames)
         chunks = (codes[:, :, start : start + self.max_frames] for start in starts)
-        parts = [self.decoder(chunk, slots, self.arena) for chunk in chunks]
+        with full_float32():
+            parts = [self.decoder(chunk, slots, self.arena) for chunk in chunks]
         pcm = torch.cat(parts, 1)
         return pcm.clamp_(-1.0, 1.0) if clamp else pcm
 

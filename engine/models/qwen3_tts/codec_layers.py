@@ -42,7 +42,8 @@ class Conv(nn.Module):
         """[B, columns + T, in] -> [B, T, out]."""
         image = extended.transpose(1, 2).unsqueeze(2)
         out = F.conv2d(image, self.weight, dilation=(1, self.dilation))
-        return out.squeeze(2).transpose(1, 2)
+        # A view already, unless the library chose another layout.
+        return out.squeeze(2).transpose(1, 2).contiguous()
 
 
 class Snake(nn.Module):

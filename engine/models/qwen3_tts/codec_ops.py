@@ -5,6 +5,8 @@ memory traffic and launches, so an accelerator replaces it (``codec_triton.py``)
 time-major, [B, T, C]. Whatever their dtype, the arithmetic is float32.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -39,6 +41,17 @@ class Turn:
     positions: torch.Tensor
     angles: torch.Tensor
     mask: torch.Tensor | None
+
+
+@contextmanager
+def full_float32() -> Iterator[None]:
+    """Keep float32 convolutions from being rounded to TF32, which torch does by default."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
 
 
 class TorchOps:

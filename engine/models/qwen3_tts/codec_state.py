@@ -54,7 +54,7 @@ class Columns:
 
     def __init__(self, rows: torch.Tensor, layout: Layout) -> None:
         self.rows = rows
-        self._kept = [rows[:, :0]] * len(layout.places)
+        self.parts = [rows[:, :0]] * len(layout.places)  # what to remember, place by place
 
     def past(self, place: Place) -> torch.Tensor:
         """The columns before this chunk's: [B, columns, channels]."""
@@ -63,11 +63,11 @@ class Columns:
 
     def keep(self, place: Place, extended: torch.Tensor) -> None:
         """Remember the last columns of [B, columns + T, channels], past and new together."""
-        self._kept[place.index] = extended[:, extended.shape[1] - place.columns :].flatten(1)
+        self.parts[place.index] = extended[:, extended.shape[1] - place.columns :].flatten(1)
 
     def kept(self) -> torch.Tensor:
         """The rows after this chunk: [B, width]."""
-        return torch.cat(self._kept, 1)
+        return torch.cat(self.parts, 1)
 
 
 class SlotArena:

@@ -1,0 +1,298 @@
+"""The codec decoder's elementwise work and attention as Triton kernels.
+
+Each kernel reads its input once and writes its output once; arithmetic is float32. Nothing is
+compiled per batch size or chunk length, so a new graph costs its capture alone.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from playhead.engine.models.qwen3_tts.codec_ops import Heads, TorchOps, Turn
+
+SNAKE_TILE = 2048  # elements
+GATE_TILE = 1024
+FOLD_TILE = 32  # samples
+
+
+class TritonOps(TorchOps):
+    """Fused kernels for CUDA devices."""
+
+    def __init__(self, dtype: torch.dtype = torch.bfloat16) -> None:
+        super().__init__(dtype)
+
+    def snake(
+        self,
+        x: torch.Tensor,
+        frequency: torch.Tensor,
+        height: torch.Tensor,
+        bias: torch.Tensor,
+        past: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """See :meth:`TorchOps.snake`."""
+        x = x.contiguous()
+        batch, length, channels = x.shape
+        before = 0 if past is None else past.shape[1]
+        out = x.new_empty(batch, before + length, channels)
+        source = x if past is None else past
+        wide = _tile_width(channels)
+        tall = SNAKE_TILE // wide
+        grid = (triton.cdiv(before + length, tall), channels // wide, batch)
+        _snake[grid](
+            x, source, out, frequency, height, bias,
+            length, before, source.stride(0) if before else 0, channels, before > 0, tall, wide,
+        )  # fmt: skip
+        return out
+
+    def depthwise(
+        self,
+        extended: torch.Tensor,
+        taps: torch.Tensor,
+        bias: torch.Tensor,
+        norm: torch.Tensor,
+        norm_bias: torch.Tensor,
+        eps: float,
+    ) -> torch.Tensor:
+        """See :meth:`TorchOps.depthwise`."""
+        batch, columns, channels = extended.shape
+        kernel = taps.shape[0]
+        length = columns - kernel + 1
+        out = extended.new_empty(batch, length, channels)
+        _depthwise[(length, batch)](
+            extended, out, taps, bias, norm, norm_bias,
+            length, eps, channels, kernel, triton.next_power_of_2(channels),
+        )  # fmt: skip
+        return out
+
+    def rms(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """See :meth:`TorchOps.rms`."""
+        out = torch.empty_like(x)
+        channels = x.shape[2]
+        width = triton.next_power_of_2(channels)
+        _rms[(x.shape[0] * x.shape[1],)](x, out, weight, eps, channels, width)
+        return out
+
+    def gate(self, both: torch.Tensor) -> torch.Tensor:
+        """See :meth:`TorchOps.gate`."""
+        width = both.shape[2] // 2
+        out = both.new_empty(*both.shape[:2], width)
+        _gate[(triton.cdiv(out.numel(), GATE_TILE),)](both, out, out.numel(), width, GATE_TILE)
+        return out
+
+    def mask(self, positions: torch.Tensor, ring: int, window: int) -> torch.Tensor | None:
+        """None: the kernel computes it."""
+        return None
+
+    def attend(
+        self,
+        qkv: torch.Tensor,
+        turn: Turn,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        heads: Heads,
+    ) -> torch.Tensor:
+        """See :meth:`TorchOps.attend`. Rotates the queries in place."""
+        batch, length, _ = qkv.shape
+        ring, half = keys.shape[1], heads.width // 2
+        most = triton.next_power_of_2(heads.queries)
+        _rotate[(length, batch)](
+            qkv, turn.angles, turn.positions, turn.slots, keys, values,
+            length, ring, heads.queries, heads.keys, half, most, triton.next_power_of_2(half),
+        )  # fmt: skip
+        out = qkv.new_empty(batch, length, heads.queries * heads.width)
+        _attend[(heads.queries, batch)](
+            qkv, keys, values, turn.slots, turn.positions, out,
+            length, heads.width**-0.5, heads.window,
+            ring, heads.queries, heads.keys, heads.width,
+            max(16, triton.next_power_of_2(length)), triton.next_power_of_2(ring),
+            max(16, triton.next_power_of_2(heads.width)),
+        )  # fmt: skip
+        return out
+
+    def fold(
+        self, extended: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        """See :meth:`TorchOps.fold`."""
+        batch, columns, channels = extended.shape
+        kernel = weight.shape[0]
+        length = columns - kernel + 1
+        out = extended.new_empty(batch, length, dtype=torch.float32)
+        _fold[(triton.cdiv(length, FOLD_TILE), batch)](
+            extended, weight, bias, out,
+            length, channels, kernel, FOLD_TILE, triton.next_power_of_2(channels),
+        )  # fmt: skip
+        return out
+
+
+def _tile_width(channels: int) -> int:
+    """The largest power of two that divides the channels, at most 128."""
+    return min(channels & -channels, 128)
+
+
+# Lengths differ with the bucket; kernels are compiled once for all of them.
+@triton.jit(do_not_specialize=["length", "before"])
+def _snake(
+    x, past, out, frequency, height, bias, length, before,
+    past_stride: tl.constexpr, channels: tl.constexpr, copies: tl.constexpr,
+    tall: tl.constexpr, wide: tl.constexpr,
+):  # fmt: skip
+    """A tile of ``tall`` columns by ``wide`` channels: past columns copied, new ones activated."""
+    batch = tl.program_id(2).to(tl.int64)
+    column = tl.program_id(0) * tall + tl.arange(0, tall)
+    channel = tl.program_id(1) * wide + tl.arange(0, wide)
+    inside = (column < before + length)[:, None]
+    fresh = (column >= before)[:, None]
+    place = column[:, None] * channels + channel[None, :]
+    source = x + batch * length * channels + (place - before * channels)
+    value = tl.load(source, mask=inside & fresh, other=0.0).to(tl.float32)
+    value += tl.load(bias + channel)[None, :]
+    wave = tl.sin(value * tl.load(frequency + channel)[None, :])
+    value += tl.load(height + channel)[None, :] * wave * wave
+    if copies:
+        old = tl.load(past + batch * past_stride + place, mask=column[:, None] < before, other=0.0)
+        value = tl.where(fresh, value, old.to(tl.float32))
+    target = out + batch * (before + length) * channels + place
+    tl.store(target, value.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["length"])
+def _depthwise(
+    x, out, taps, bias, norm, norm_bias, length, eps,
+    channels: tl.constexpr, kernel: tl.constexpr, width: tl.constexpr,
+):  # fmt: skip
+    """One output column: all its channels, then their LayerNorm."""
+    column = tl.program_id(0)
+    batch = tl.program_id(1).to(tl.int64)
+    channel = tl.arange(0, width)
+    inside = channel < channels
+    source = x + (batch * (length + kernel - 1) + column) * channels + channel
+    total = tl.load(bias + channel, mask=inside, other=0.0)
+    for tap in tl.static_range(kernel):
+        value = tl.load(source + tap * channels, mask=inside, other=0.0).to(tl.float32)
+        total += value * tl.load(taps + tap * channels + channel, mask=inside, other=0.0)
+    centred = tl.where(inside, total - tl.sum(total, 0) / channels, 0.0)
+    power = tl.sum(centred * centred, 0) / channels
+    normed = centred * tl.rsqrt(power + eps) * tl.load(norm + channel, mask=inside, other=0.0)
+    normed += tl.load(norm_bias + channel, mask=inside, other=0.0)
+    target = out + (batch * length + column) * channels + channel
+    tl.store(target, normed.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _rms(x, out, weight, eps, channels: tl.constexpr, width: tl.constexpr):
+    """One row."""
+    row = tl.program_id(0).to(tl.int64) * channels
+    channel = tl.arange(0, width)
+    inside = channel < channels
+    value = tl.load(x + row + channel, mask=inside, other=0.0).to(tl.float32)
+    power = tl.sum(value * value, 0) / channels
+    scaled = value * tl.rsqrt(power + eps) * tl.load(weight + channel, mask=inside, other=0.0)
+    tl.store(out + row + channel, scaled.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["count"])
+def _gate(both, out, count, width: tl.constexpr, tile: tl.constexpr):
+    """silu(gate) * value, elementwise."""
+    index = tl.program_id(0) * tile + tl.arange(0, tile)
+    inside = index < count
+    source = both + (index // width).to(tl.int64) * 2 * width + index % width
+    gate = tl.load(source, mask=inside, other=0.0).to(tl.float32)
+    value = tl.load(source + width, mask=inside, other=0.0).to(tl.float32)
+    gated = gate / (1.0 + tl.exp(-gate)) * value
+    tl.store(out + index, gated.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _turn_heads(source, target, heads, cos, sin, half: tl.constexpr, most: tl.constexpr,
+                wide: tl.constexpr):  # fmt: skip
+    """Rotate ``heads`` heads that lie one after the other."""
+    head = tl.arange(0, most)[:, None]
+    index = tl.arange(0, wide)[None, :]
+    inside = (head < heads) & (index < half)
+    place = head * 2 * half + index
+    first = tl.load(source + place, mask=inside, other=0.0).to(tl.float32)
+    second = tl.load(source + place + half, mask=inside, other=0.0).to(tl.float32)
+    turned = first * cos - second * sin
+    kind = target.dtype.element_ty
+    tl.store(target + place, turned.to(kind), mask=inside)
+    tl.store(target + place + half, (second * cos + first * sin).to(kind), mask=inside)
+
+
+@triton.jit(do_not_specialize=["length"])
+def _rotate(
+    qkv, angles, positions, slots, keys, values, length, ring,
+    queries: tl.constexpr, kv: tl.constexpr, half: tl.constexpr, most: tl.constexpr,
+    wide: tl.constexpr,
+):  # fmt: skip
+    """One column: queries rotated in place, keys rotated into the ring, values copied there."""
+    batch = tl.program_id(1).to(tl.int64)
+    row = batch * length + tl.program_id(0)
+    index = tl.arange(0, wide)
+    angle = tl.load(angles + row * half + index, mask=index < half, other=0.0)
+    cos, sin = tl.cos(angle)[None, :], tl.sin(angle)[None, :]
+    slot = tl.load(slots + batch)
+    ring_row = (slot * ring + tl.load(positions + row) % ring) * kv * 2 * half
+    source = qkv + row * (queries + 2 * kv) * 2 * half
+    _turn_heads(source, source, queries, cos, sin, half, most, wide)
+    _turn_heads(source + queries * 2 * half, keys + ring_row, kv, cos, sin, half, most, wide)
+    flat = tl.arange(0, most * wide * 2)
+    inside = flat < kv * 2 * half
+    value = tl.load(source + (queries + kv) * 2 * half + flat, mask=inside, other=0.0)
+    tl.store(values + ring_row + flat, value, mask=inside)
+
+
+@triton.jit(do_not_specialize=["length"])
+def _attend(
+    qkv, keys, values, slots, positions, out, length, scale, window,
+    ring: tl.constexpr, queries: tl.constexpr, kv: tl.constexpr, width: tl.constexpr,
+    tall: tl.constexpr, places: tl.constexpr, wide: tl.constexpr,
+):  # fmt: skip
+    """One query head of one stream: all its new columns against the whole ring."""
+    head = tl.program_id(0)
+    batch = tl.program_id(1).to(tl.int64)
+    column, place, index = tl.arange(0, tall), tl.arange(0, places), tl.arange(0, wide)
+    row_width: tl.constexpr = (queries + 2 * kv) * width
+    asked = (column < length)[:, None] & (index < width)[None, :]
+    source = qkv + batch * length * row_width + head * width
+    q = tl.load(source + column[:, None] * row_width + index[None, :], mask=asked, other=0.0)
+
+    slot = tl.load(slots + batch)
+    start = slot * ring * kv * width + (head // (queries // kv)) * width
+    cell = start + place[:, None] * kv * width + index[None, :]
+    held_cells = (place < ring)[:, None] & (index < width)[None, :]
+    k = tl.load(keys + cell, mask=held_cells, other=0.0)
+    v = tl.load(values + cell, mask=held_cells, other=0.0)
+
+    first = tl.load(positions + batch * length)
+    newest = first + length - 1
+    back = (newest - place) % ring
+    # The remainder has the sign of its dividend here, unlike in Python.
+    held = newest - tl.where(back < 0, back + ring, back)
+    at = (first + column)[:, None]
+    seen = (held >= 0)[None, :] & (held[None, :] <= at) & (held[None, :] > at - window)
+    seen = seen & (place < ring)[None, :]
+    score = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+    score = tl.where(seen, score, -1e30)
+    weight = tl.exp(score - tl.max(score, 1)[:, None])
+    total = tl.dot(weight.to(v.dtype), v, input_precision="ieee") / tl.sum(weight, 1)[:, None]
+    target = out + (batch * length + column[:, None]) * queries * width + head * width
+    tl.store(target + index[None, :], total.to(out.dtype.element_ty), mask=asked)
+
+
+@triton.jit(do_not_specialize=["length"])
+def _fold(
+    x, weight, bias, out, length,
+    channels: tl.constexpr, kernel: tl.constexpr, tall: tl.constexpr, width: tl.constexpr,
+):  # fmt: skip
+    """``tall`` samples: every tap's channels multiplied and added up."""
+    sample = tl.program_id(0) * tall + tl.arange(0, tall)
+    batch = tl.program_id(1).to(tl.int64)
+    channel = tl.arange(0, width)
+    wanted = (sample < length)[:, None] & (channel < channels)[None, :]
+    source = x + (batch * (length + kernel - 1) + sample[:, None]) * channels + channel[None, :]
+    total = tl.zeros((tall, width), tl.float32)
+    for tap in tl.static_range(kernel):
+        value = tl.load(source + tap * channels, mask=wanted, other=0.0).to(tl.float32)
+        here = tl.load(weight + tap * channels + channel, mask=channel < channels, other=0.0)
+        total += value * here[None, :]
+    samples = tl.sum(total, 1) + tl.load(bias)
+    tl.store(out + batch * length + sample, samples, mask=sample < length)
