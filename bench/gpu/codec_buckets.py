@@ -21,12 +21,14 @@ import json
 import os
 import statistics
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import source_tree
 import torch
+from triton.errors import TritonError
 
 source_tree.link()
 
@@ -289,21 +291,32 @@ def main() -> None:
         "errors": [against_cpu(exact, tensors)],
         "checks": [],
         "buckets": [],
+        "faults": [],
     }
     chosen = QUICK if options.quick else BUCKETS
     for name in (name for name in options.variants.split(",") if name in chosen):
         codec = exact if name == "fp32" else makers[name]()
         if name != "fp32":
             report["slot_bytes_bf16"] = codec.arena.slot_bytes
-        if name != "compiled":  # every chunk length would be compiled anew
-            report["errors"].append(errors(name, codec, exact, range(3)))
-            report["checks"].append(checks(name, codec))
-        report["buckets"] += measure(name, codec, chosen[name])
+        try:
+            run_variant(name, codec, exact, chosen[name], report)
+        except (RuntimeError, TritonError):  # the other variants are still worth measuring
+            report["faults"].append(traceback.format_exc())
+            print(report["faults"][-1], flush=True)
         if name == "fused" and options.profile:
             batch, frames = map(int, options.profile.split("x"))
             report["profile"] = profile(codec, (batch, frames))
     report["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)
     finish(report)
+
+
+def run_variant(
+    name: str, codec: Codec, exact: Codec, buckets: list[Bucket], report: dict[str, Any]
+) -> None:
+    if name != "compiled":  # every chunk length would be compiled anew
+        report["errors"].append(errors(name, codec, exact, range(3)))
+        report["checks"].append(checks(name, codec))
+    report["buckets"] += measure(name, codec, buckets)
 
 
 def finish(report: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 Tensors = dict[str, torch.Tensor]
 Specs = Mapping[str, "TensorSpec"]
@@ -119,8 +119,7 @@ def load_tensors(
     wanted = {prefix + name: spec for name, spec in specs.items()}
     owners: dict[str, Path] = {}
     for file in files:
-        with safe_open(file, framework="pt") as archive:
-            owners |= dict.fromkeys(archive.keys(), file)
+        owners |= dict.fromkeys(_names(file), file)
     _check_names(folder, set(owners), set(wanted), tuple(ignored))
     tensors: Tensors = {}
     for file in files:
@@ -169,6 +168,15 @@ def _files(folder: Path) -> list[Path]:
         if not file.exists():
             raise WeightsError(f"{folder} is partial: {file.name} is missing; download it again")
     return files
+
+
+def _names(file: Path) -> list[str]:
+    """The tensors of a file. A cut or foreign file shows in its header."""
+    try:
+        with safe_open(file, framework="pt") as archive:
+            return list(archive.keys())
+    except SafetensorError as fault:
+        raise WeightsError(f"{file} is no complete safetensors file: {fault}") from None
 
 
 def _check_names(folder: Path, found: set[str], wanted: set[str], ignored: tuple[str, ...]) -> None:
