@@ -14,6 +14,7 @@ from playhead.loadgen.habits import MIXES, Caller
 from playhead.loadgen.plan import PROCESSES, Plan
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
+from playhead.loadgen.selfcheck import check
 from playhead.loadgen.slo import Objective, Search, search
 from playhead.loadgen.table import progress, table, verdict
 from playhead.loadgen.tally import Tally
@@ -30,7 +31,7 @@ class UsageError(ValueError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``run``, ``report`` and ``search``."""
+    """``run``, ``report``, ``search`` and ``selfcheck``."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="what")
     run_parser = commands.add_parser("run", help="run one or several rates and report")
     _add_load(run_parser)
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search_parser.add_argument("--start", type=float, default=1.0, help="rate to begin with")
     search_parser.add_argument("--least", type=float, default=0.05)
     search_parser.add_argument("--most", type=float, default=1000.0)
+    commands.add_parser("selfcheck", help="prove the generator on a server with planted faults")
     search_parser.add_argument("--tolerance", type=float, default=0.05, help="of the found rate")
 
 
@@ -71,7 +73,8 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit status. Errors are told in one line."""
-    chosen = {"run": _run, "report": _report, "search": _search}[args.bench]
+    commands = {"run": _run, "report": _report, "search": _search, "selfcheck": _selfcheck}
+    chosen = commands[args.bench]
     try:
         return chosen(args)
     except (UsageError, RecordError) as error:
@@ -137,6 +140,13 @@ def _search(args: argparse.Namespace) -> int:
     _tell(runs, args.out)
     print(_conclusion(found, objective))
     return 0 if found.best is not None else EXIT_MISSED
+
+
+def _selfcheck(args: argparse.Namespace) -> int:
+    findings = check()
+    for finding in findings:
+        print(f"{'ok' if finding.good else 'FAILED':<7} {finding.claim}: {finding.detail}")
+    return 0 if all(finding.good for finding in findings) else EXIT_MISSED
 
 
 def _conclusion(found: Search, objective: Objective) -> str:

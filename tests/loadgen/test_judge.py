@@ -1,0 +1,153 @@
+"""Judgement of single utterances: stalls, viability, and whose fault it was."""
+
+from typing import Any
+
+import pytest
+from loadgen_kit import chunk, record, run
+from playhead.loadgen.judge import (
+    Cause,
+    attribute,
+    base_transit,
+    own_lag,
+    percentile,
+    server_lag,
+    strict_stalls,
+    transit,
+    viable_chunks,
+    worst,
+)
+from playhead.loadgen.listener import Stall
+from playhead.loadgen.record import Lag, MetricsSample, Record
+
+
+def test_the_strict_player_stalls_by_what_is_late() -> None:
+    kept = record(chunks=[chunk(1.0), chunk(1.05, 100), chunk(1.5, 200), chunk(1.7, 300)])
+    assert strict_stalls(kept) == [
+        Stall(pytest.approx(1.2), pytest.approx(0.3), 2),
+        Stall(pytest.approx(1.6), pytest.approx(0.1), 3),
+    ]
+    assert worst(strict_stalls(kept)) == pytest.approx(0.3)
+    assert worst([]) == 0.0
+
+
+def test_just_in_time_and_empty_messages_are_no_stalls() -> None:
+    kept = record(chunks=[chunk(1.0), chunk(1.1, 100), chunk(9.0, 200, samples=0)])
+    assert strict_stalls(kept) == []
+
+
+def test_viability_compares_with_the_first_arrival_alone() -> None:
+    kept = record(chunks=[chunk(1.0), chunk(1.05, 100), chunk(1.25, 200), chunk(1.28, 300)])
+    assert viable_chunks(kept) == [True, False, True]
+    assert viable_chunks(record(chunks=[chunk(1.0), chunk(2.0, samples=0)])) == []
+
+
+def test_transit_compares_clocks() -> None:
+    kept = record(offset=100.0, chunks=[chunk(1.2, sent=101_150.0)])
+    assert transit(kept, kept.chunks[0]) == pytest.approx(0.05)
+    assert transit(record(), chunk(1.2)) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "base"),
+    [
+        ({}, 0.0),
+        ({"round_trip": 0.04}, 0.02),
+        ({"offset": 0.0, "chunks": [chunk(1.0, sent=990.0)], "round_trip": 0.04}, 0.01),
+    ],
+)
+def test_base_transit_is_the_least_that_was_seen(values: dict[str, Any], base: float) -> None:
+    assert base_transit(record(**values)) == pytest.approx(base)
+
+
+STALL = Stall(1.1, 0.4, 1)
+
+
+def stalled(sent: float, **values: Any) -> Record:
+    """Dry at 1.1; the next audio came at 1.5 and had been stamped at ``sent``."""
+    chunks = [chunk(1.0, sent=1_000.0), chunk(1.5, 100, sent=1_000 * sent)]
+    return record(**{"offset": 0.0, "chunks": chunks, "stalls": [STALL], **values})
+
+
+def test_late_before_the_stamp_is_the_engines() -> None:
+    kept = stalled(1.5)
+    made = attribute(STALL, kept, run(kept))
+    assert (made.cause, made.stall) == (Cause.ENGINE, STALL)
+    assert made.shares[Cause.ENGINE] == pytest.approx(0.4)
+
+
+def test_late_after_the_stamp_is_the_networks() -> None:
+    kept = stalled(1.15)
+    made = attribute(STALL, kept, run(kept))
+    assert made.cause is Cause.NETWORK
+    assert made.shares[Cause.NETWORK] == pytest.approx(0.35)
+    assert made.shares[Cause.ENGINE] == pytest.approx(0.05)
+
+
+def test_late_reading_is_the_clients_own() -> None:
+    kept = stalled(1.15)
+    whole = run(kept)
+    whole.lags.append(Lag(1.5, 0.35))
+    made = attribute(STALL, kept, whole)
+    assert made.cause is Cause.CLIENT
+    assert made.shares[Cause.CLIENT] == pytest.approx(0.35)
+    assert made.shares[Cause.NETWORK] == pytest.approx(0.0)
+
+
+def test_the_servers_loop_takes_what_its_histogram_proves() -> None:
+    kept = stalled(1.5)
+    whole = run(kept)
+    whole.metrics += [buckets(1.0, 5, 5, 5), buckets(2.0, 8, 8, 9)]
+    made = attribute(STALL, kept, whole)
+    assert made.cause is Cause.LOOP
+    assert made.shares[Cause.LOOP] == pytest.approx(0.25)
+
+
+def test_audio_that_never_came_is_the_engines_or_the_lost_networks() -> None:
+    stall = Stall(5.0, 2.0, -1)
+    kept = stalled(1.5, finish="timeout")
+    assert attribute(stall, kept, run(kept)).cause is Cause.ENGINE
+    kept = stalled(1.5, finish="lost")
+    assert attribute(stall, kept, run(kept)).shares == {Cause.NETWORK: 2.0}
+
+
+def test_a_stall_that_a_pause_ended_is_judged_by_the_next_audio() -> None:
+    kept = stalled(1.15)
+    assert attribute(Stall(1.1, 0.1, -1), kept, run(kept)).cause is Cause.NETWORK
+
+
+def test_without_a_clock_comparison_the_server_is_blamed() -> None:
+    kept = stalled(1.15, offset=None)
+    assert attribute(STALL, kept, run(kept)).cause is Cause.ENGINE
+
+
+def test_own_lag_covers_its_moment_only() -> None:
+    lags = [Lag(5.0, 0.3), Lag(9.0, 0.1)]
+    assert own_lag(lags, 4.8) == 0.3
+    assert own_lag(lags, 5.5) == 0.0
+    assert own_lag(lags, 9.01) == 0.1
+
+
+def buckets(at: float, quick: float, slow: float, every: float) -> MetricsSample:
+    name = 'playhead_loop_lag_seconds_bucket{le="%s"}'
+    values = {name % "0.1": quick, name % "0.25": slow, name % "+Inf": every, "other": 1.0}
+    return MetricsSample(at, values)
+
+
+@pytest.mark.parametrize(
+    ("after", "proven"),
+    [((5, 5, 5), 0.0), ((9, 9, 9), 0.0), ((5, 6, 6), 0.1), ((5, 5, 6), 0.25)],
+)
+def test_server_lag_is_the_bound_below_the_highest_that_grew(
+    after: tuple[float, float, float], proven: float
+) -> None:
+    samples = [buckets(1.0, 5, 5, 5), buckets(2.0, *after)]
+    assert server_lag(samples, 1.5) == proven
+    assert server_lag(samples, 0.5) == 0.0
+    assert server_lag(samples, 2.5) == 0.0
+
+
+def test_percentiles_are_nearest_ranks() -> None:
+    assert percentile([], 0.5) is None
+    assert percentile([3.0], 0.99) == 3.0
+    hundred = [float(n) for n in range(100, 0, -1)]
+    assert [percentile(hundred, share) for share in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]

@@ -1,0 +1,107 @@
+"""The shaping proxy between real sockets, with short times."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from playhead.engine.clock import monotonic
+from playhead.loadgen.network import Proxy
+from playhead.loadgen.shaping import Conditions
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(4_096):
+        writer.write(data)
+    writer.close()
+
+
+@contextlib.asynccontextmanager
+async def through(
+    conditions: Conditions,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with Proxy(f"ws://127.0.0.1:{port}/path", conditions, 0).running() as proxy:
+            assert proxy.url.endswith("/path")
+            host, _, moved = proxy.url.removeprefix("ws://").removesuffix("/path").partition(":")
+            assert int(moved) != port
+            reader, writer = await asyncio.open_connection(host, int(moved))
+            yield reader, writer
+            writer.close()
+
+
+def test_bytes_pass_unchanged_and_the_end_too() -> None:
+    async def talk() -> bytes:
+        async with through(Conditions()) as (reader, writer):
+            writer.write(bytes(range(256)) * 400)
+            writer.write_eof()
+            return await reader.read()
+
+    assert asyncio.run(talk()) == bytes(range(256)) * 400
+
+
+def test_delay_works_both_ways() -> None:
+    async def talk() -> float:
+        async with through(Conditions(delay=0.05)) as (reader, writer):
+            begun = monotonic()
+            writer.write(b"x")
+            await reader.readexactly(1)
+            return monotonic() - begun
+
+    assert 0.1 <= asyncio.run(talk()) < 0.6
+
+
+def test_bandwidth_limits() -> None:
+    async def talk() -> float:
+        async with through(Conditions(bandwidth=100_000)) as (reader, writer):
+            begun = monotonic()
+            writer.write(bytes(20_000))
+            await reader.readexactly(20_000)
+            return monotonic() - begun
+
+    assert 0.2 <= asyncio.run(talk()) < 1.0
+
+
+def test_a_reset_is_felt() -> None:
+    async def talk() -> None:
+        async with through(Conditions(reset_after=0.05)) as (reader, _):
+            async with asyncio.timeout(2):
+                await reader.read()
+
+    with pytest.raises(ConnectionResetError):
+        asyncio.run(talk())
+
+
+def test_a_black_hole_keeps_quiet() -> None:
+    async def talk() -> None:
+        async with through(Conditions(black_hole_after=0.0)) as (reader, writer):
+            writer.write(b"x")
+            async with asyncio.timeout(0.15):
+                await reader.read()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(talk())
+
+
+def test_a_server_that_is_not_there_refuses() -> None:
+    async def talk() -> bytes:
+        async with Proxy("ws://127.0.0.1:9/", Conditions(), 0).running() as proxy:
+            host, _, port = proxy.url.removeprefix("ws://").strip("/").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            try:
+                return await reader.read()
+            finally:
+                writer.close()
+
+    with pytest.raises(ConnectionResetError):
+        asyncio.run(talk())
+
+
+def test_tls_cannot_be_shaped() -> None:
+    async def talk() -> None:
+        async with Proxy("wss://h/", Conditions(), 0).running():
+            pass
+
+    with pytest.raises(ValueError, match="only ws: targets"):
+        asyncio.run(talk())

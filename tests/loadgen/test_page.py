@@ -1,0 +1,36 @@
+"""report.html: complete, self-contained, and loud about invalid runs."""
+
+import re
+
+from loadgen_kit import chunk, record, run
+from playhead.loadgen.figures import figures
+from playhead.loadgen.page import page
+from playhead.loadgen.record import Run
+
+
+def heard(rate: float) -> Run:
+    kept = record(
+        0, 1.0, first_playable=1.1, started=1.1, ended=2.0, samples=100, chunks=[chunk(1.1)]
+    )  # fmt: skip
+    return run(kept, rate=rate, url="ws://<host>")
+
+
+def test_it_has_its_plots_and_loads_nothing() -> None:
+    runs = [heard(1.0), heard(2.0)]
+    text = page([figures([each]) for each in runs], runs)
+    assert text.count("<svg") == 4
+    assert not re.search(r"(src|href)=|@import|url\(", text)
+    assert "ws://&lt;host&gt;" in text
+    assert "Invalid" not in text
+
+
+def test_invalid_runs_are_named() -> None:
+    broken = heard(1.0)
+    broken.complete = False
+    assert "Invalid: strict, 1/s: run is partial" in page([figures([broken])], [broken])
+
+
+def test_a_run_that_nobody_heard_still_has_a_page() -> None:
+    silent = run(record(0, 1.0, fault="unreachable"))
+    text = page([figures([silent])], [silent])
+    assert text.count("<svg") == 1

@@ -1,0 +1,169 @@
+"""Whole runs over loopback: sessions, processes, interruption, the command line."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playhead.gateway import cli as playhead
+from playhead.loadgen import cli
+from playhead.loadgen.plan import Plan
+from playhead.loadgen.record import Run, load
+from playhead.loadgen.selfcheck import Finding
+from playhead.loadgen.workers import execute
+
+FAKE = Path(__file__).parent.parent / "gateway" / "fake_runner.py"
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """``playhead serve`` with a voice that is a known wave."""
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(FAKE.parent)}
+    command = [sys.executable, str(FAKE), "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://([\d.]+:\d+)/", process.stdout.readline())
+        assert found
+        try:
+            yield f"ws://{found[1]}/v1/session"
+        finally:
+            process.kill()
+
+
+def run(url: str, folder: Path, **values: Any) -> Run:
+    given = {"rate": 5.0, "warmup": 0.5, "window": 2.5, "timeout": 20.0, **values}
+    path = folder / "run.jsonl"
+    assert execute(Plan(url, **given), path, lambda tally, at: None)
+    return load(path)
+
+
+@pytest.mark.slow
+def test_people_are_served_by_the_real_gateway(tmp_path: Path) -> None:
+    with serving() as url:
+        made = run(url, tmp_path, mix="people", arrivals="constant")
+    assert len(made.records) == 15
+    assert [record.fault for record in made.records] == [""] * 15
+    assert {record.finish for record in made.records} <= {"complete", "cancelled"}
+    assert len({record.session for record in made.records}) < 15, "sessions are used again"
+    assert made.complete
+    assert len(made.counted) == 12
+    assert len(made.metrics) >= 3
+    assert any("playhead_audio_sent_seconds_total" in sample.values for sample in made.metrics)
+
+
+@pytest.mark.slow
+def test_shaky_networks_pass_the_proxy(tmp_path: Path) -> None:
+    with serving() as url:
+        made = run(url, tmp_path, mix="shaky")
+    assert {record.network for record in made.records} <= {"home", "shaky"}
+    assert all(not record.fault for record in made.records)
+    assert all((record.round_trip or 0) >= 0.03 for record in made.records)
+
+
+@pytest.mark.slow
+def test_processes_share_one_run(tmp_path: Path) -> None:
+    with serving() as url:
+        made = run(url, tmp_path, processes=2, arrivals="constant")
+    assert sorted(record.number for record in made.records) == list(range(15))
+    assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
+    assert len({record.session % 2 for record in made.records}) == 2
+
+
+def bench(*arguments: str) -> int:
+    return playhead.main(["bench", *arguments])
+
+
+@pytest.mark.slow
+def test_run_report_and_search_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load_flags = ["--out", str(tmp_path), "--seeds", "0", "--warmup", "0", "--window", "1"]
+    with serving() as url:
+        bench("run", "--url", url, "--rate", "4", "--arrivals", "constant", *load_flags)
+        assert (tmp_path / "strict-rate-4-seed-0.jsonl").exists()
+        assert bench("search", "--url", url, "--start", "4", "--most", "4", *load_flags) in (0, 1)
+    capsys.readouterr()
+    assert bench("report", str(tmp_path)) in (0, 1)
+    assert "TTFA p50" in capsys.readouterr().out
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("playhead")
+    with serving() as url:
+        command = [str(program), "bench", "run", "--url", url, "--rate", "5", "--window", "60"]
+        command += ["--seeds", "0,1", "--warmup", "0", "--out", str(tmp_path)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if re.search(r" [1-9] of \d+ started", line):
+                    break
+            process.send_signal(signal.SIGINT)
+            out, rest = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT, rest
+    assert "INVALID" in out
+    assert "is partial" in out
+    (path,) = tmp_path.glob("*.jsonl")
+    made = load(path)
+    assert not made.complete
+    assert made.records
+    assert (tmp_path / "report.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "--url", "nonsense"], "'nonsense' is no address"),
+        (["run", "--seeds", "one"], "--seeds 'one': give whole numbers"),
+        (["run", "--rate", "0"], "--rate 0: utterances a second must be above 0"),
+        (["run", "--window", "-1"], "window is -1"),
+        (["run", "--arrivals", "trace"], "needs --trace FILE"),
+        (["run", "--arrivals", "trace", "--trace", "/nowhere"], "/nowhere: No such file"),
+        (["run", "--url", "ws://127.0.0.1:9"], "unreachable: cannot connect to ws://127.0.0.1:9"),
+        (["report", "/nowhere.jsonl"], "/nowhere.jsonl: No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path)]
+    assert bench(*arguments, *out) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("playhead bench: ")
+    assert says in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_trace_that_holds_no_times_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.txt"
+    path.write_text("soon\n")
+    assert bench("run", "--arrivals", "trace", "--trace", str(path)) == 2
+    assert "line 1 of the trace is 'soon'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("good", "status"), [(True, 0), (False, 1)])
+def test_selfcheck_tells_and_fails(
+    good: bool, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "check", lambda: [Finding("claim", good, "detail")])
+    assert bench("selfcheck") == status
+    assert capsys.readouterr().out.split() == ["ok" if good else "FAILED", "claim:", "detail"]
+
+
+def test_faults_of_sessions_are_records(tmp_path: Path) -> None:
+    made = run(
+        "ws://127.0.0.1:9/", tmp_path, warmup=0.0, window=0.5, arrivals="constant", rate=4.0
+    )  # fmt: skip
+    assert [record.fault for record in made.records] == ["unreachable"] * 2
+    assert [record.finish for record in made.records] == ["no_session"] * 2

@@ -1,0 +1,54 @@
+"""The terminal's view."""
+
+from loadgen_kit import chunk, record, run
+from playhead.loadgen.figures import figures
+from playhead.loadgen.listener import Stall
+from playhead.loadgen.record import Record
+from playhead.loadgen.table import notes, progress, table, verdict
+from playhead.loadgen.tally import Tally
+
+
+def heard(**values: object) -> Record:
+    return record(
+        0, 1.0, first_playable=1.1, ended=2.0, samples=100, chunks=[chunk(1.1)], **values
+    )  # fmt: skip
+
+
+def test_a_clean_row_says_strict() -> None:
+    made = figures([run(heard())])
+    text = table([made])
+    head, row, note = text.splitlines()
+    assert len(head) == len(row)
+    assert row.split()[:5] == ["strict", "1", "1", "100.0", "100.0"]
+    assert row.split()[-1] == "strict"
+    assert "0 of 1 stalled; true share below 100.00% (95 %); seeds 0" in note
+
+
+def test_short_stalls_are_lenient_long_ones_missed_with_their_cause() -> None:
+    short = figures([run(heard(stalls=[Stall(1.2, 0.05, -1)]))])
+    assert verdict(short) == "lenient"
+    long = figures([run(heard(stalls=[Stall(1.2, 0.5, -1)]))])
+    assert verdict(long) == "missed"
+    assert "strict, 1/s: stalls by cause: engine 1" in notes(long)
+    assert "strict, 1/s: 1 of 1 stalled" in notes(long)
+
+
+def test_an_invalid_run_is_never_a_good_one() -> None:
+    whole = run(heard())
+    whole.complete = False
+    made = figures([whole])
+    assert verdict(made) == "INVALID"
+    assert notes(made)[0] == "strict, 1/s: INVALID, run is partial"
+
+
+def test_what_was_not_measured_is_a_dash() -> None:
+    row = table([figures([run(record())])]).splitlines()[1].split()
+    assert row[3:6] == ["-", "-", "-"]
+
+
+def test_progress_in_one_line() -> None:
+    tally = Tally(planned=9, started=4, ended=1, first_audio=[0.1234])
+    assert progress(tally, 3.2, 60.0, 1) == (
+        "    3 of 60 s: 4 of 9 started, 3 in flight, 0 stalled, 0 faulty, TTFA p95 123 ms"
+    )
+    assert progress(Tally(), -1.0, 60.0, 2).startswith("    0 of 60 s (process 1 of 2): 0 of 0")
