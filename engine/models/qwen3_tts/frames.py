@@ -38,7 +38,10 @@ class Frames:
 @dataclass(frozen=True, slots=True)
 class FrameLoop:
     """Talker and predictor over one slot table. Methods take slot numbers int64 [B]; rows that
-    only fill up a batch name slot ``table.slots``."""
+    only fill up a batch name slot ``table.slots``.
+
+    Python numbers reach the device as arguments of kernels (``masked_fill``, products), never as
+    operands of ``where``, which would copy them there and wait."""
 
     talker: Talker
     predictor: Predictor
@@ -81,7 +84,7 @@ class FrameLoop:
         repeats = self._count_repeats(first, slots, frame)
         at = frame.clamp(max=table.positions - 1)
         table.codes[slots, at] = codes
-        table.seen[slots, first] = True
+        table.seen[slots, first] = torch.ones_like(first, dtype=torch.bool)
         table.made[slots] = frame + 1
         ended = first == self.config.ids.eos
         return Frames(codes, ended * ENDED + poisoned * POISONED, repeats)
@@ -92,18 +95,18 @@ class FrameLoop:
         """Code 0 [B] and whether the logits were no numbers [B]."""
         logits = self.talker.logits(hidden)
         poisoned = ~torch.isfinite(logits).all(-1)
-        logits = torch.where(poisoned[:, None], 0.0, logits)
+        logits = logits.masked_fill(poisoned[:, None], 0.0)
         logits = penalise(logits, self.table.seen[slots], self.rule.repetition_penalty)
         logits = logits.masked_fill(~self._allowed, -torch.inf)
         eos = self.config.ids.eos
         early = frame < self.table.least[slots]
-        logits[:, eos] = torch.where(early, -torch.inf, logits[:, eos])
+        logits[:, eos] = logits[:, eos].masked_fill(early, -torch.inf)
         return draw(logits, self.rule, uniform), poisoned
 
     def _count_repeats(self, first: Tensor, slots: Tensor, frame: Tensor) -> Tensor:
         table = self.table
         before = table.codes[slots, (frame - 1).clamp(0, table.positions - 1), 0]
         same = (before == first) & (frame > 0)
-        repeats = torch.where(same, table.repeats[slots] + 1, 0)
+        repeats = (table.repeats[slots] + 1) * same
         table.repeats[slots] = repeats
         return repeats

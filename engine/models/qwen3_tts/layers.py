@@ -6,8 +6,9 @@ arXiv 2505.09388, section 2). Weights are plain tensors and every function has s
 never waits for the device, so that callers can put a whole step into one CUDA graph.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from playhead.engine.models.qwen3_tts.weights import TensorSpec, dense, scale
@@ -61,18 +62,29 @@ class StackShape:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Weights of one layer; projections that read the same input are one matrix."""
+class Entry(NamedTuple):
+    """Weights before attention; the projections are one matrix."""
 
+    norm: Tensor  # [hidden]
     qkv: Tensor  # [q_width + 2 * kv_width, hidden]
-    out: Tensor  # [hidden, q_width]
     q_norm: Tensor  # [head_dim]
     k_norm: Tensor  # [head_dim]
+
+
+class Exit(NamedTuple):
+    """Weights after attention; both inner projections of the MLP are one matrix."""
+
+    out: Tensor  # [hidden, q_width]
+    norm: Tensor  # [hidden]
     gate_up: Tensor  # [2 * intermediate, hidden]
     down: Tensor  # [hidden, intermediate]
-    input_norm: Tensor  # [hidden]
-    post_norm: Tensor  # [hidden]
+
+
+class Layer(NamedTuple):
+    """Weights of one layer."""
+
+    entry: Entry
+    exit: Exit
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,38 +124,76 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + turned * sin
 
 
-def project_qkv(
-    x: Tensor, layer: Layer, shape: StackShape, cos: Tensor, sin: Tensor
+def enter_layer(
+    x: Tensor, weights: Entry, cos: Tensor, sin: Tensor, kv_heads: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normed input [..., hidden] to rotated queries [..., heads, head_dim], keys and values."""
-    q, k, v = F.linear(x, layer.qkv).split((shape.q_width, shape.kv_width, shape.kv_width), dim=-1)
-    lead = x.shape[:-1]
-    q = rms_norm(q.view(*lead, shape.heads, shape.head_dim), layer.q_norm, shape.eps)
-    k = rms_norm(k.view(*lead, shape.kv_heads, shape.head_dim), layer.k_norm, shape.eps)
-    v = v.view(*lead, shape.kv_heads, shape.head_dim)
-    return rotate(q, cos, sin), rotate(k, cos, sin), v
+    """Everything before attention: norm, projections, norms of heads, rotation.
 
-
-def close_layer(x: Tensor, attended: Tensor, layer: Layer, eps: float) -> Tensor:
-    """Everything after attention: output projection, both residuals, and the MLP between."""
-    x = x + F.linear(attended, layer.out)
-    gate, up = F.linear(rms_norm(x, layer.post_norm, eps), layer.gate_up).chunk(2, dim=-1)
-    return x + F.linear(F.silu(gate) * up, layer.down)
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
-    """Grouped-query attention. ``q`` [B, T, heads, head_dim], ``k`` and ``v`` [B, S, kv_heads,
-    head_dim], ``mask`` bool, broadcastable to [B, heads, T, S], true where a key may be seen.
-    Returns [B, T, heads * head_dim]."""
-    out = F.scaled_dot_product_attention(
-        q.transpose(1, 2),
-        k.transpose(1, 2),
-        v.transpose(1, 2),
-        attn_mask=mask,
-        is_causal=causal,
-        enable_gqa=True,
+    ``x`` [..., hidden] to queries [..., heads, head_dim], keys and values [..., kv_heads,
+    head_dim]; ``cos`` and ``sin`` [..., 1, head_dim].
+    """
+    norm, qkv, q_norm, k_norm = weights
+    heads = F.linear(rms_norm(x, norm, eps), qkv).unflatten(-1, (-1, q_norm.shape[0]))
+    queries = heads.shape[-2] - 2 * kv_heads
+    q, k, v = heads.split((queries, kv_heads, kv_heads), dim=-2)
+    return (
+        rotate(rms_norm(q, q_norm, eps), cos, sin),
+        rotate(rms_norm(k, k_norm, eps), cos, sin),
+        v,
     )
+
+
+def close_layer(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
+    """Everything after attention: output projection, both residuals, and the MLP between."""
+    out, norm, gate_up, down = weights
+    x = x + F.linear(attended, out)
+    gate, up = F.linear(rms_norm(x, norm, eps), gate_up).chunk(2, dim=-1)
+    return x + F.linear(F.silu(gate) * up, down)
+
+
+def attend_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Grouped-query attention of positions to themselves and those before: ``q`` [B, T, heads,
+    head_dim], ``k`` and ``v`` [B, T, kv_heads, head_dim] to [B, T, heads * head_dim]."""
+    q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     return out.transpose(1, 2).flatten(2)
+
+
+def attend_last(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Attention of one position: ``q`` [B, heads, head_dim], ``k`` and ``v`` [B, S, kv_heads,
+    head_dim], ``mask`` bool [B, S], true where a key may be seen. Returns [B, heads * head_dim].
+
+    The queries that share a key head stand as its query positions, which every attention kernel
+    takes; grouped heads with a mask few do.
+    """
+    groups = q.unflatten(1, (k.shape[2], -1))
+    seen = None if mask is None else mask[:, None, None, :].expand(-1, *groups.shape[1:3], -1)
+    out = F.scaled_dot_product_attention(
+        groups, k.transpose(1, 2), v.transpose(1, 2), attn_mask=seen
+    )
+    return out.flatten(1)
+
+
+def attend_slots(
+    q: Tensor, keys: Tensor, values: Tensor, slots: Tensor, positions: Tensor, span: int
+) -> Tensor:
+    """Attention of one position of each stream over its slot: ``q`` [B, heads, head_dim], ``keys``
+    and ``values`` [slots, length, kv_heads, head_dim], ``slots`` and ``positions`` int64 [B], of
+    which only context below ``span`` is looked at. Returns [B, heads * head_dim]."""
+    mask = torch.arange(span, device=q.device) <= positions[:, None]
+    return attend_last(q, keys[slots, :span], values[slots, :span], mask)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOps:
+    """Who does a layer's work. The fields may be replaced by compiled or hand-written forms."""
+
+    enter: Callable[[Tensor, Entry, Tensor, Tensor, int, float], tuple[Tensor, Tensor, Tensor]]
+    close: Callable[[Tensor, Tensor, Exit, float], Tensor]
+    over_slots: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int], Tensor]
+
+
+PLAIN_OPS = LayerOps(enter_layer, close_layer, attend_slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +215,16 @@ class Stack:
 def _load_layer(state: State, at: str) -> Layer:
     attention = [state[f"{at}self_attn.{name}_proj.weight"] for name in ("q", "k", "v")]
     mlp = [state[f"{at}mlp.{name}_proj.weight"] for name in ("gate", "up")]
-    return Layer(
+    entry = Entry(
+        norm=state[at + "input_layernorm.weight"],
         qkv=torch.cat(attention),
-        out=state[at + "self_attn.o_proj.weight"],
         q_norm=state[at + "self_attn.q_norm.weight"],
         k_norm=state[at + "self_attn.k_norm.weight"],
+    )
+    leave = Exit(
+        out=state[at + "self_attn.o_proj.weight"],
+        norm=state[at + "post_attention_layernorm.weight"],
         gate_up=torch.cat(mlp),
         down=state[at + "mlp.down_proj.weight"],
-        input_norm=state[at + "input_layernorm.weight"],
-        post_norm=state[at + "post_attention_layernorm.weight"],
     )
+    return Layer(entry, leave)

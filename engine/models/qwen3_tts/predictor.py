@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import torch
 from playhead.engine.models.qwen3_tts.config import PredictorConfig, TalkerConfig
 from playhead.engine.models.qwen3_tts.layers import (
+    PLAIN_OPS,
+    LayerOps,
     Rope,
     Stack,
     StackShape,
     State,
-    attend,
-    close_layer,
-    project_qkv,
+    attend_causal,
+    attend_last,
     rms_norm,
 )
 from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
@@ -91,6 +92,7 @@ class Predictor:
     folded: bool
     inputs: Tensor
     first_inputs: Tensor
+    ops: LayerOps = PLAIN_OPS
 
     @classmethod
     def load(
@@ -154,12 +156,14 @@ class Predictor:
         """Positions ``at`` .. of ``x`` [B, T, hidden]; the normed state of the last [B, hidden]."""
         shape, end = self.stack.shape, at + x.shape[1]
         cos, sin = self.rope.cos[at:end, None], self.rope.sin[at:end, None]
-        for index, layer in enumerate(self.stack.layers):
-            normed = rms_norm(x, layer.input_norm, shape.eps)
-            q, k, v = project_qkv(normed, layer, shape, cos, sin)
+        for index, (entry, leave) in enumerate(self.stack.layers):
+            q, k, v = self.ops.enter(x, entry, cos, sin, shape.kv_heads, shape.eps)
             keys, values = memory[index, 0], memory[index, 1]
             keys[:, at:end] = k
             values[:, at:end] = v
-            attended = attend(q, keys[:, :end], values[:, :end], mask=None, causal=at == 0)
-            x = close_layer(x, attended, layer, shape.eps)
+            if at == 0:
+                attended = attend_causal(q, k, v)
+            else:
+                attended = attend_last(q[:, 0], keys[:, :end], values[:, :end])[:, None]
+            x = self.ops.close(x, attended, leave, shape.eps)
         return rms_norm(x[:, -1], self.stack.norm, shape.eps)

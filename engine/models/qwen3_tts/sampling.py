@@ -71,7 +71,7 @@ def draw(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
     reached = shares.cumsum(-1)
     if rule.top_p < 1.0:
         # A candidate stays when those before it have not reached top_p yet.
-        shares = torch.where(reached - shares < rule.top_p, shares, 0.0)
+        shares = shares.masked_fill(reached - shares >= rule.top_p, 0.0)
         reached = shares.cumsum(-1)
     goal = uniform[:, None] * reached[:, -1:]
     # The last candidate with any share bounds the search: rounding must not go past it.

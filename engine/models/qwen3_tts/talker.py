@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import torch
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.layers import (
+    PLAIN_OPS,
+    LayerOps,
     Rope,
     Stack,
     StackShape,
     State,
-    attend,
+    attend_causal,
     close_layer,
-    project_qkv,
+    enter_layer,
     rms_norm,
 )
 from playhead.engine.models.qwen3_tts.slots import KvCache
@@ -87,6 +89,7 @@ class Talker:
     text_table: Tensor  # [text_vocab, hidden], projected
     codec_table: Tensor  # [vocab, hidden]
     head: Tensor  # [vocab, hidden]
+    ops: LayerOps = PLAIN_OPS
 
     @classmethod
     def load(cls, state: State, config: TalkerConfig, positions: int) -> "Talker":
@@ -117,12 +120,11 @@ class Talker:
         shape, length = self.stack.shape, rows.shape[1]
         cos, sin = self.rope.at(torch.arange(length, device=rows.device))
         x = rows
-        for index, layer in enumerate(self.stack.layers):
-            normed = rms_norm(x, layer.input_norm, shape.eps)
-            q, k, v = project_qkv(normed, layer, shape, cos, sin)
+        for index, (entry, leave) in enumerate(self.stack.layers):
+            q, k, v = enter_layer(x, entry, cos, sin, shape.kv_heads, shape.eps)
             cache.keys[index, slots, :length] = k
             cache.values[index, slots, :length] = v
-            x = close_layer(x, attend(q, k, v, mask=None, causal=True), layer, shape.eps)
+            x = close_layer(x, attend_causal(q, k, v), leave, shape.eps)
         return rms_norm(x, self.stack.norm, shape.eps)
 
     def step(
@@ -131,19 +133,15 @@ class Talker:
         """One position of each stream: ``x`` [B, hidden] at ``positions`` int64 [B] of ``slots``.
         ``span`` bounds the context that is looked at: every position is below it.
         Returns hidden states [B, hidden]."""
-        shape = self.stack.shape
+        shape, ops = self.stack.shape, self.ops
         cos, sin = self.rope.at(positions)
-        mask = (torch.arange(span, device=x.device) <= positions[:, None])[:, None, None, :]
-        for index, layer in enumerate(self.stack.layers):
-            normed = rms_norm(x, layer.input_norm, shape.eps)
-            q, k, v = project_qkv(normed, layer, shape, cos, sin)
+        for index, (entry, leave) in enumerate(self.stack.layers):
+            q, k, v = ops.enter(x, entry, cos, sin, shape.kv_heads, shape.eps)
             keys, values = cache.keys[index], cache.values[index]
             keys[slots, positions] = k
             values[slots, positions] = v
-            attended = attend(
-                q[:, None], keys[slots, :span], values[slots, :span], mask=mask, causal=False
-            )
-            x = close_layer(x, attended[:, 0], layer, shape.eps)
+            attended = ops.over_slots(q, keys, values, slots, positions, span)
+            x = ops.close(x, attended, leave, shape.eps)
         return rms_norm(x, self.stack.norm, shape.eps)
 
     def logits(self, hidden: Tensor) -> Tensor:
