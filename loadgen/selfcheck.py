@@ -109,12 +109,10 @@ def _small(errors: Sequence[float]) -> bool:
 
 
 def _told(errors: Sequence[float]) -> str:
-    spread = Spread.of(errors)
-    if spread.p50 is None or spread.p95 is None or spread.most is None:
-        return "unknown"
-    return (
-        f"p50 {1e3 * spread.p50:.2f}, p95 {1e3 * spread.p95:.2f}, most {1e3 * spread.most:.2f} ms"
-    )
+    named = {"p50": 0.5, "p95": 0.95, "most": 1.0}
+    found = {name: percentile(errors, share) for name, share in named.items()}
+    told = [f"{name} {1e3 * value:.2f} ms" for name, value in found.items() if value is not None]
+    return ", ".join(told) or "unknown"
 
 
 def _gaps(spoken: Spoken, origin: float) -> list[tuple[float, float]]:
