@@ -10,14 +10,15 @@ from playhead.loadgen.svg import Series, chart, timeline
 from playhead.loadgen.table import table
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 88rem; padding: 0 1rem;
        color: #1d2329; background: #fff; }
 pre { overflow-x: auto; font-size: 12.5px; line-height: 1.45; background: #f4f6f8; padding: 1rem; }
-figure { display: inline-block; width: min(100%, 34rem); margin: 0 .5rem 1.5rem 0; }
+figure { display: inline-block; width: min(100%, 40rem); margin: 0 1rem 1.5rem 0;
+         vertical-align: top; }
 figcaption { font-weight: 600; }
 svg { width: 100%; height: auto; }
 svg text { font: 12px system-ui, sans-serif; fill: #4a5560; }
-svg .key { font-weight: 600; fill: inherit; }
+svg .key { font-weight: 600; }
 .axes path { stroke: #8895a1; } .axes .grid { stroke: #e3e8ec; }
 .invalid { color: #a3182b; font-weight: 600; }
 """

@@ -172,8 +172,8 @@ def _stall(frame: Frame, stall: Stall, shift: float) -> str:
 
 
 def _key(number: int, name: str, colour: str) -> str:
-    x = WIDTH - _RIGHT - 116 * (number + 1)
-    return f'<text x="{x}" y="{_TOP - 8}" fill="{colour}" class="key">● {escape(name)}</text>'
+    x = _LEFT + 116 * number
+    return f'<text x="{x}" y="{_TOP - 8}" class="key" style="fill:{colour}">● {escape(name)}</text>'
 
 
 def _svg(title: str, parts: Sequence[str]) -> str:
