@@ -7,6 +7,7 @@ Builds the published configuration with random weights on one CUDA device and me
 - bf16: the same code in bfloat16
 - compiled: the same, its convolutional part through torch.compile, shape by shape
 - fused: bfloat16 with the project's Triton kernels
+- fused16: the same in float16
 
 each as a CUDA graph, in seconds of audio per second. Errors are relative L2 norms against fp32 on
 fresh random codes, over streams longer than the attention window.
@@ -77,11 +78,13 @@ BUCKETS: dict[str, list[Bucket]] = {
         *((1, 1), (8, 1), (32, 1), (64, 1), (128, 1), (1, 4), (8, 4), (32, 4), (64, 4), (128, 4)),
         *((256, 4), (8, 12), (64, 12)),
     ],
+    "fused16": [(1, 1), (8, 4), (64, 4)],
 }
 QUICK: dict[str, list[Bucket]] = {
     "fp32": [(8, 4)],
     "bf16": [(8, 4)],
     "fused": [(1, 1), (8, 4), (64, 4)],
+    "fused16": [(64, 4)],
 }
 
 
@@ -116,6 +119,7 @@ def codecs(tensors: Tensors) -> dict[str, Callable[[], Codec]]:
         "bf16": lambda: build(CodecDecoder, TorchOps(torch.bfloat16)),
         "compiled": lambda: build(CompiledDecoder, TorchOps(torch.bfloat16)),
         "fused": lambda: build(CodecDecoder, TritonOps(torch.bfloat16)),
+        "fused16": lambda: build(CodecDecoder, TritonOps(torch.float16)),
     }
 
 
@@ -273,7 +277,7 @@ def profile(codec: Codec, bucket: Bucket) -> list[dict[str, Any]]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few buckets, no compiled variant")
-    parser.add_argument("--variants", default="fp32,bf16,fused,compiled")
+    parser.add_argument("--variants", default="fp32,bf16,fused,fused16,compiled")
     parser.add_argument("--profile", metavar="BxT", help="list the kernels of one fused bucket")
     return parser.parse_args()
 

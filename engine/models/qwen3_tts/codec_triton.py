@@ -38,7 +38,7 @@ class TritonOps(TorchOps):
         tall = SNAKE_TILE // wide
         grid = (triton.cdiv(before + length, tall), channels // wide, batch)
         _snake[grid](
-            x, source, out, frequency, height, bias,
+            x, source, out, frequency, height, bias, self.limit,
             length, before, source.stride(0) if before else 0, channels, before > 0, tall, wide,
         )  # fmt: skip
         return out
@@ -128,10 +128,17 @@ def _tile_width(channels: int) -> int:
     return min(channels & -channels, 128)
 
 
+@triton.jit
+def _hold(value, limit):
+    """Within ±limit. A NaN stays one: it is how a faulty stream is found out."""
+    value = tl.where(value > limit, limit, value)
+    return tl.where(value < -limit, -limit, value)
+
+
 # Lengths differ with the bucket; kernels are compiled once for all of them.
 @triton.jit(do_not_specialize=["length", "before"])
 def _snake(
-    x, past, out, frequency, height, bias, length, before,
+    x, past, out, frequency, height, bias, limit, length, before,
     past_stride: tl.constexpr, channels: tl.constexpr, copies: tl.constexpr,
     tall: tl.constexpr, wide: tl.constexpr,
 ):  # fmt: skip
@@ -144,9 +151,11 @@ def _snake(
     place = column[:, None] * channels + channel[None, :]
     source = x + batch * length * channels + (place - before * channels)
     value = tl.load(source, mask=inside & fresh, other=0.0).to(tl.float32)
+    value = _hold(value, limit)
     value += tl.load(bias + channel)[None, :]
     wave = tl.sin(value * tl.load(frequency + channel)[None, :])
     value += tl.load(height + channel)[None, :] * wave * wave
+    value = _hold(value, limit)
     if copies:
         old = tl.load(past + batch * past_stride + place, mask=column[:, None] < before, other=0.0)
         value = tl.where(fresh, value, old.to(tl.float32))

@@ -5,6 +5,7 @@ The vectors are made by scripts/parity/make_codec_vectors.py; PCM is compared be
 """
 
 import itertools
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -198,12 +199,23 @@ def test_shapes_that_do_not_fit_are_refused(
         codec.decode(torch.zeros(codes, dtype=torch.int64), torch.zeros(slots, dtype=torch.int64))
 
 
-def test_bfloat16_states_a_small_error() -> None:
+@pytest.mark.parametrize(("dtype", "limit"), [("bfloat16", 5e-2), ("float16", 6e-3)])
+def test_half_precision_states_a_small_error(dtype: str, limit: float) -> None:
     codes, pcm = reference("codec_tiny")
-    codec = open_codec(VECTORS / "codec_tiny", SLOTS, ops=TorchOps(torch.bfloat16))
+    ops = TorchOps({"bfloat16": torch.bfloat16, "float16": torch.float16}[dtype])
+    codec = open_codec(VECTORS / "codec_tiny", SLOTS, ops=ops)
     out = chunked(codec, codes, [0, 1], [4])
     error = (out - pcm).norm() / pcm.norm()
-    assert 1e-4 < error < 5e-2
+    assert limit / 50 < error < limit
+
+
+def test_float16_activations_stay_finite() -> None:
+    ops, one = TorchOps(torch.float16), torch.ones(1)
+    x = torch.tensor([float("inf"), -float("inf"), float("nan"), 65504.0]).half().view(1, 4, 1)
+    out = ops.snake(x, one, one, 100 * one).flatten().tolist()
+    assert out[:2] == [65504.0, pytest.approx(-65404, abs=40)]
+    assert math.isnan(out[2])
+    assert out[3] == 65504.0
 
 
 def test_true_sizes_are_the_published_ones() -> None:

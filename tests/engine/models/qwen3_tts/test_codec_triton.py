@@ -54,6 +54,16 @@ def test_snake(channels: int, before: int, dtype: "torch.dtype") -> None:
     close(TritonOps(dtype).snake(*given), TorchOps(dtype).snake(*given))
 
 
+def test_snake_keeps_float16_finite_and_a_nan_visible() -> None:
+    x = torch.tensor([float("inf"), -float("inf"), float("nan"), 65504.0, 1.0], device=DEVICE)
+    x = x.half()[None, :, None].expand(1, 5, 8).contiguous()
+    one = torch.ones(8, device=DEVICE)
+    out = TritonOps(torch.float16).snake(x, one, one, one)
+    wanted = TorchOps(torch.float16).snake(x, one, one, one)
+    assert torch.equal(out.isnan(), wanted.isnan())
+    assert torch.allclose(out, wanted, atol=0.01, equal_nan=True)
+
+
 @pytest.mark.parametrize("channels", [24, 1024])
 def test_depthwise(channels: int, dtype: "torch.dtype") -> None:
     extended = noise(2, 6 + 5, channels, dtype=dtype)
