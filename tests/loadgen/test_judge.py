@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
-from loadgen_kit import chunk, record, run
+from hypothesis import given
+from hypothesis import strategies as st
+from loadgen_kit import RATE, chunk, record, run
+from playhead.loadgen.habits import STRICT
 from playhead.loadgen.judge import (
     Cause,
     attribute,
@@ -16,7 +19,7 @@ from playhead.loadgen.judge import (
     viable_chunks,
     worst,
 )
-from playhead.loadgen.listener import Stall
+from playhead.loadgen.listener import Listener, Stall
 from playhead.loadgen.record import Lag, MetricsSample, Record
 
 
@@ -28,6 +31,28 @@ def test_the_strict_player_stalls_by_what_is_late() -> None:
     ]
     assert worst(strict_stalls(kept)) == pytest.approx(0.3)
     assert worst([]) == 0.0
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 2), st.integers(0, 900)), min_size=1, max_size=30
+    )  # seconds since the one before, samples
+)
+def test_two_ways_to_count_stalls_agree(steps: list[tuple[float, int]]) -> None:
+    """The strict judgement and the strict listener share no code."""
+    player = Listener(STRICT, RATE, 0.0)
+    kept = record()
+    at, position = 0.0, 0
+    for gap, samples in steps:
+        at += gap
+        player.arrive(samples, False, at)
+        kept.chunks.append(chunk(at, position, samples))
+        position += samples
+    # Which message ended a stall may differ by an empty one; a sample more or less is a tie.
+    clear = [stall for stall in strict_stalls(kept) if stall.length > 2 / RATE]
+    heard = [stall for stall in player.stalls if stall.length > 2 / RATE]
+    assert [stall.start for stall in heard] == pytest.approx([s.start for s in clear], abs=1e-3)
+    assert [stall.length for stall in heard] == pytest.approx([s.length for s in clear], abs=2e-3)
 
 
 def test_just_in_time_and_empty_messages_are_no_stalls() -> None:
