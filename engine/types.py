@@ -64,6 +64,8 @@ class Request:
     start_threshold: float = 0.0  # seconds of audio the player collects before it starts
     playback_rate: float = 1.0  # how fast the player drains, as declared
     reports: bool = True  # False: the client never reports; estimate from what was sent
+    language: str = "auto"  # of voices that speak several
+    instruct: str = ""  # how to speak, in words, for voices that take it
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def draw(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
         shares = shares.masked_fill(reached - shares >= rule.top_p, 0.0)
         reached = shares.cumsum(-1)
     goal = uniform[:, None] * reached[:, -1:]
-    # The last candidate with any share bounds the search: rounding must not go past it.
-    possible = (shares > 0.0).sum(-1, keepdim=True) - 1
+    # The last candidate with any share bounds the search: rounding must not go past it. A row of
+    # NaN has none, and an index below zero would end every stream on the device.
+    possible = ((shares > 0.0).sum(-1, keepdim=True) - 1).clamp(min=0)
     chosen = torch.minimum((reached <= goal).sum(-1, keepdim=True), possible)
     return codes.gather(-1, chosen).squeeze(-1)
 

@@ -1,0 +1,270 @@
+"""Qwen3-TTS behind the engine's ``Runner`` protocol: many streams, one frame each per step."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from playhead.engine.models.qwen3_tts.codec import Codec
+from playhead.engine.models.qwen3_tts.config import ModelConfig
+from playhead.engine.models.qwen3_tts.embed import embed_prompts
+from playhead.engine.models.qwen3_tts.frames import ENDED, LEAST_CODES, POISONED, FrameLoop, Frames
+from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptBuilder, PromptError, Voices
+from playhead.engine.models.qwen3_tts.slots import NoSlot
+from playhead.engine.models.qwen3_tts.stream import Limits, Stream
+from playhead.engine.models.qwen3_tts.text import Tokenizer, TokenStream, instruct_ids, role_ids
+from playhead.engine.types import ChunkWork, Finish, ModelInfo, Pcm, Request, StepResult
+from torch import Tensor
+
+CHUNK_FRAMES = (1, 2, 4, 8, 16, 25)
+SPANS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+"""Contexts that a step may be asked to look at: few, so that each can have its own graph."""
+NEVER = 1 << 40
+_SEED_BITS = (1 << 63) - 1
+_log = logging.getLogger(__name__)
+_Opening = tuple[Stream, Prompt]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a model is run.
+
+    ``whole_text``: a text that is complete when its turn comes is laid out whole, which sounds
+    steadier; else every text joins frame by frame. ``frames``: with random weights, how many
+    frames a request gets; its model never ends by itself.
+    """
+
+    whole_text: bool = True
+    limits: Limits = field(default_factory=Limits)
+    frames: Callable[[Request], int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A loaded model. ``sample_rate`` in Hz."""
+
+    config: ModelConfig
+    loop: FrameLoop
+    codec: Codec
+    sample_rate: int
+    tokenizer: Tokenizer
+    voices: Voices
+
+
+class Qwen3Runner:
+    """Speaks as many utterances at a time as the slot table has slots."""
+
+    def __init__(self, parts: Parts, options: Options | None = None) -> None:
+        self._parts = parts
+        self._options = options or Options()
+        self._loop, self._codec, self._table = parts.loop, parts.codec, parts.loop.table
+        self._builder = PromptBuilder(parts.config, role_ids(parts.tokenizer))
+        self._streams: dict[int, Stream] = {}
+        self.info = ModelInfo(
+            name=_name(parts.config, random=self._options.frames is not None),
+            voices=parts.voices.names,
+            sample_rate=parts.sample_rate,
+            frame_samples=parts.codec.decoder.config.frame_samples,
+            chunk_frames=CHUNK_FRAMES,
+            step_frames=1,
+        )
+
+    def open(self, request: Request) -> None:
+        """See ``Runner``. Raises PromptError (a ValueError) for an unknown voice or language, for
+        an instruction that the model does not take, and NoSlot when all streams are in use."""
+        if request.utterance in self._streams:
+            raise ValueError(f"utterance {request.utterance} is open already")
+        if request.speed != 1.0:
+            raise PromptError(f"speed {request.speed} is not available: this voice speaks at 1.0")
+        tokenizer = self._parts.tokenizer
+        instruct = instruct_ids(tokenizer, request.instruct)
+        style = self._parts.voices.style(request.voice, request.language, instruct)
+        self._check_fits(len(instruct) + style.reference_frames, "instruction and recording")
+        if len(self._streams) >= self._table.slots:
+            raise NoSlot(f"all {self._table.slots} streams are in use")
+        count = self._options.frames
+        frames = None if count is None else count(request)
+        self._streams[request.utterance] = Stream(
+            request, style, TokenStream(tokenizer), fixed_frames=frames
+        )
+
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
+        """See ``Runner``. Raises PromptError when the text exceeds the context."""
+        stream = self._streams[utterance]
+        stream.push(delta, flush=flush, end=end, eos=self._parts.config.ids.tts_eos)
+        self._check_fits(stream.text_ids, "text")
+        return stream.steppable(self._builder)
+
+    @torch.inference_mode()
+    def step(self, utterances: Sequence[int]) -> list[StepResult]:
+        """See ``Runner``. Prompts of new utterances are read first, all together."""
+        results: dict[int, StepResult] = {}
+        opening: list[_Opening] = []
+        running: list[Stream] = []
+        for utterance in utterances:
+            stream = self._streams[utterance]
+            if stream.slot is not None:
+                running.append(stream)
+                continue
+            answer = self._prepare(stream)
+            if isinstance(answer, Prompt):
+                opening.append((stream, answer))
+            else:
+                results[utterance] = answer
+        for stream, result in self._prefill(opening) + self._continue(running):
+            results[stream.request.utterance] = result
+        return [results[utterance] for utterance in utterances]
+
+    @torch.inference_mode()
+    def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
+        """See ``Runner``. Frames must be asked for in order."""
+        results: list[Pcm | BaseException] = [KeyError("not decoded")] * len(chunks)
+        groups: dict[int, list[tuple[int, Stream]]] = {}
+        for position, chunk in enumerate(chunks):
+            try:
+                stream = self._next(chunk)
+            except (KeyError, ValueError) as fault:
+                results[position] = fault
+                continue
+            groups.setdefault(chunk.frames, []).append((position, stream))
+        for frames, members in groups.items():
+            pcm = self._decode([member for _, member in members], frames)
+            for (position, member), row in zip(members, pcm, strict=True):
+                member.decoded += frames
+                member.listen(row, self.info.sample_rate)
+                results[position] = row
+        return results
+
+    def close(self, utterance: int) -> None:
+        """See ``Runner``. Closing twice is fine."""
+        stream = self._streams.pop(utterance, None)
+        if stream is not None and stream.slot is not None:
+            with torch.inference_mode():
+                self._table.give_back(stream.slot, scrub=stream.poisoned)
+
+    # -- the LM lane ------------------------------------------------------------------------
+
+    def _prepare(self, stream: Stream) -> Prompt | StepResult:
+        """The prompt of a new stream, or what there is to say without one."""
+        if not stream.steppable(self._builder):
+            return stream.result(0, hungry=True)
+        try:
+            prompt = stream.lay_out(self._builder, whole=self._options.whole_text)
+            if prompt is None:
+                return stream.result(0, ended=True)
+            self._check_fits(len(prompt.rows), "prompt")
+            stream.slot = self._table.take()
+        except (PromptError, NoSlot) as fault:
+            return stream.result(0, error=str(fault))
+        return prompt
+
+    def _prefill(self, opening: Sequence[_Opening]) -> list[tuple[Stream, StepResult]]:
+        if not opening:
+            return []
+        streams = [stream for stream, _ in opening]
+        prompts = [prompt for _, prompt in opening]
+        rows, lengths = embed_prompts(prompts, self._loop.talker, self._loop.predictor)
+        slots = self._slots(streams)
+        seeds = self._column([stream.request.seed & _SEED_BITS for stream in streams])
+        least = [LEAST_CODES if s.fixed_frames is None else NEVER for s in streams]
+        self._table.begin(slots, lengths, seeds, self._column(least))
+        self._codec.reset(slots)
+        self._prime(streams)
+        self._write_text(streams)
+        return self._take_in(streams, self._loop.prefill(rows, lengths, slots))
+
+    def _continue(self, running: Sequence[Stream]) -> list[tuple[Stream, StepResult]]:
+        ready = [stream for stream in running if stream.steppable(self._builder)]
+        waiting = [s for s in running if s not in ready]
+        out = [(stream, stream.result(0, hungry=True)) for stream in waiting]
+        if not ready:
+            return out
+        self._write_text(ready)
+        longest = max(stream.context() for stream in ready) + 1
+        span = min(next(span for span in SPANS if span >= longest), self._table.positions)
+        return out + self._take_in(ready, self._loop.step(self._slots(ready), span))
+
+    def _take_in(
+        self, streams: Sequence[Stream], frames: Frames
+    ) -> list[tuple[Stream, StepResult]]:
+        """Answers of a batch; the only place where the host waits for the device."""
+        seen = torch.stack((frames.status, frames.repeats)).tolist()
+        return [
+            (stream, self._answer(stream, status, repeats))
+            for stream, status, repeats in zip(streams, *seen, strict=True)
+        ]
+
+    def _answer(self, stream: Stream, status: int, repeats: int) -> StepResult:
+        if status & POISONED:
+            stream.poisoned = True
+            return stream.result(0, error="the model gave no numbers for this utterance")
+        if status & ENDED:
+            return stream.result(0, ended=True)
+        stream.made += 1
+        if stream.made == stream.fixed_frames:
+            return stream.result(1, ended=True)
+        if stream.over_limit(self._options.limits, self._table.positions, repeats):
+            _log.info("utterance %d reached its length budget", stream.request.utterance)
+            return stream.result(1, ended=True, finish=Finish.LENGTH_BUDGET)
+        return stream.result(1, hungry=not stream.steppable(self._builder))
+
+    def _write_text(self, streams: Sequence[Stream]) -> None:
+        """Bring new text of all streams to the device at once."""
+        slots: list[int] = []
+        frames: list[int] = []
+        ids: list[int] = []
+        for stream in streams:
+            at, new = stream.take_text()
+            assert stream.slot is not None
+            slots += [stream.slot] * len(new)
+            frames += range(at, at + len(new))
+            ids += new
+        if ids:
+            self._table.write_text(self._column(slots), self._column(frames), self._column(ids))
+
+    # -- the codec lanes --------------------------------------------------------------------
+
+    def _next(self, chunk: ChunkWork) -> Stream:
+        stream = self._streams[chunk.utterance]
+        if chunk.first != stream.decoded:
+            raise ValueError(f"frame {chunk.first} was asked for, {stream.decoded} is next")
+        if stream.decoded + chunk.frames > stream.made:
+            left = stream.made - stream.decoded
+            raise ValueError(f"{chunk.frames} frames were asked for, {left} are ready")
+        return stream
+
+    def _decode(self, streams: Sequence[Stream], frames: int) -> list[Pcm]:
+        slots = self._slots(streams)
+        first = self._column([stream.decoded for stream in streams])
+        at = first[:, None] + torch.arange(frames, device=slots.device)
+        codes = self._table.codes[slots[:, None], at].transpose(1, 2)
+        pcm: list[Pcm] = list(self._codec.decode(codes, slots).cpu().numpy())
+        return pcm
+
+    def _prime(self, streams: Sequence[Stream]) -> None:
+        """Let the codec hear the recording that a stream continues; that audio is nobody's."""
+        for stream in streams:
+            clone = stream.style.clone
+            if clone is not None and clone.codes is not None:
+                codes = torch.from_numpy(clone.codes).to(self._table.device)
+                self._codec.decode(codes.t()[None], self._slots([stream]))
+
+    # -- common -----------------------------------------------------------------------------
+
+    def _check_fits(self, rows: int, what: str) -> None:
+        if rows >= self._table.positions:
+            raise PromptError(
+                f"the {what} takes {rows} positions: at most {self._table.positions - 1} fit, "
+                f"speech included"
+            )
+
+    def _slots(self, streams: Sequence[Stream]) -> Tensor:
+        return self._column([-1 if stream.slot is None else stream.slot for stream in streams])
+
+    def _column(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64).to(self._table.device, non_blocking=True)
+
+
+def _name(config: ModelConfig, *, random: bool) -> str:
+    name = f"qwen3-tts-{config.size}-{config.kind}".replace("_", "-")
+    return f"{name}-random" if random else name

@@ -1,0 +1,159 @@
+"""Text to token ids, also while the text is still growing.
+
+The vocabulary splits a text into words before it merges characters, so the ids of a finished word
+never change. :class:`TokenStream` gives ids up to the last place where no later text can change
+what came before, whatever the division into deltas.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+ROLE = "<|im_start|>assistant\n"
+INSTRUCT = ("<|im_start|>user\n", "<|im_end|>\n")
+MOST_HELD = 1024
+"""Characters without a safe place to cut after which one is cut all the same."""
+
+
+class Tokenizer(Protocol):
+    """Text to ids, with nothing added."""
+
+    def __call__(self, text: str) -> list[int]:
+        """Ids of ``text``; the vocabulary's special tokens are recognised in it."""
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """Special tokens as they are written."""
+
+
+class FolderTokenizer:
+    """The vocabulary of a model folder. Raises OSError or ValueError when it cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        # Heavy, and not installed with the CPU voice.
+        from transformers import AutoTokenizer
+
+        self._tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        added = self._tokenizer.get_added_vocab()
+        self._specials = tuple(sorted(added, key=len, reverse=True))
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """See :class:`Tokenizer`."""
+        return self._specials
+
+    def __call__(self, text: str) -> list[int]:
+        """See :class:`Tokenizer`."""
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return list(ids)
+
+
+class HashTokenizer:
+    """Stands in for a vocabulary where random weights run without one: an id per four characters
+    of a word. Ids stay below ``limit``."""
+
+    specials: tuple[str, ...] = ()
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def __call__(self, text: str) -> list[int]:
+        """See :class:`Tokenizer`."""
+        pieces = [word[i : i + 4] for word in text.split() for i in range(0, len(word), 4)]
+        return [_hash(piece) % self._limit for piece in pieces]
+
+
+def role_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Ids of the opening of the assistant's turn."""
+    return tuple(tokenizer(ROLE))
+
+
+def instruct_ids(tokenizer: Tokenizer, instruct: str) -> tuple[int, ...]:
+    """Ids of an instruction, framed as the user's turn; nothing for an empty one."""
+    plain, _ = without_specials(instruct.strip(), tokenizer.specials)
+    if not plain:
+        return ()
+    return tuple(tokenizer(INSTRUCT[0] + plain + INSTRUCT[1]))
+
+
+def without_specials(text: str, specials: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """``text`` with every special token replaced by a space, and which were found. Otherwise a
+    text could end its own turn."""
+    found = tuple(special for special in specials if special in text)
+    for special in found:
+        text = text.replace(special, " ")
+    if any(special in text for special in specials):
+        # Taking one out can put another together.
+        return without_specials(text, specials)[0], found
+    return text, found
+
+
+@dataclass(slots=True)
+class TokenStream:
+    """The text of one utterance. ``removed`` collects special tokens that were taken out."""
+
+    tokenizer: Tokenizer
+    removed: list[str] = field(default_factory=list)
+    characters: int = 0
+    _held: str = ""
+    _begun: bool = False
+
+    def push(self, delta: str) -> list[int]:
+        """Add text; the ids that became certain."""
+        self.characters += len(delta)
+        self._held += delta
+        cut = last_cut(self._held)
+        if not cut and len(self._held) > MOST_HELD:
+            cut = len(self._held)
+        return self._take(self._without_begun_special(cut))
+
+    def flush(self) -> list[int]:
+        """The ids of everything so far but space at its end; the last word may be unfinished."""
+        return self._take(len(self._held.rstrip()))
+
+    def _without_begun_special(self, cut: int) -> int:
+        """A cut before a special token that later text may complete."""
+        for special in self.tokenizer.specials:
+            for size in range(len(special) - 1, 0, -1):
+                start = self._held.rfind(special[:size])
+                if start >= 0 and start + size == len(self._held):
+                    cut = min(cut, start)
+        return cut
+
+    def _take(self, cut: int) -> list[int]:
+        piece, self._held = self._held[:cut], self._held[cut:]
+        piece, found = without_specials(piece, self.tokenizer.specials)
+        self.removed += found
+        if not self._begun:
+            piece = piece.lstrip()
+        self._begun = self._begun or bool(piece)
+        return self.tokenizer(piece) if piece else []
+
+
+def last_cut(text: str) -> int:
+    """Where ``text`` can be cut last without changing the ids of what is before and after; or 0.
+
+    That is before a space or mark that follows a letter or digit, or before a space that follows a
+    mark. No word of the vocabulary's splitting rule spans such a place, and composing characters
+    does not either.
+    """
+    for index in range(len(text) - 1, 0, -1):
+        if _parts(text[index - 1], text[index]):
+            return index
+    return 0
+
+
+def _parts(before: str, after: str) -> bool:
+    first, second = unicodedata.category(before)[0], unicodedata.category(after)[0]
+    if first in "LN":
+        return after.isspace() or second in "PS"
+    return first in "PS" and after == " "
+
+
+def _hash(piece: str) -> int:
+    value = 2166136261
+    for character in piece:
+        value = (value ^ ord(character)) * 16777619 & 0xFFFFFFFF
+    return value
