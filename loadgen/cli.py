@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from playhead.engine.types import Urgency
 from playhead.loadgen.arrivals import trace
 from playhead.loadgen.client import SessionError, endpoint, open_session
 from playhead.loadgen.figures import figures
@@ -15,6 +16,7 @@ from playhead.loadgen.plan import PROCESSES, Plan
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
 from playhead.loadgen.selfcheck import check
+from playhead.loadgen.servers import ServerFailed, serving
 from playhead.loadgen.slo import Objective, Search, search
 from playhead.loadgen.table import progress, table, verdict
 from playhead.loadgen.tally import Tally
@@ -31,13 +33,11 @@ class UsageError(ValueError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``run``, ``report``, ``search`` and ``selfcheck``."""
+    """``run``, ``report``, ``search``, ``urgency`` and ``selfcheck``."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="what")
     run_parser = commands.add_parser("run", help="run one or several rates and report")
     _add_load(run_parser)
-    run_parser.add_argument(
-        "--rate", type=float, nargs="+", default=[1.0], help="utterances a second"
-    )
+    _add_rates(run_parser)
     report_parser = commands.add_parser("report", help="judge raw records again")
     report_parser.add_argument("paths", type=Path, nargs="+", help=".jsonl files or their folders")
     report_parser.add_argument("--out", type=Path, help="folder of the report (none: only print)")
@@ -47,8 +47,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     search_parser.add_argument("--start", type=float, default=1.0, help="rate to begin with")
     search_parser.add_argument("--least", type=float, default=0.05)
     search_parser.add_argument("--most", type=float, default=1000.0)
+    urgency_parser = commands.add_parser(
+        "urgency", help="start a server per urgency signal and ask the same of each"
+    )
+    _add_load(urgency_parser)
+    _add_rates(urgency_parser)
+    modes = [urgency.value for urgency in Urgency]
+    urgency_parser.add_argument("--modes", nargs="+", choices=modes, default=modes)
+    urgency_parser.add_argument(
+        "--serve", nargs=argparse.REMAINDER, default=[], help="last: more flags of playhead serve"
+    )
     commands.add_parser("selfcheck", help="prove the generator on a server with planted faults")
     search_parser.add_argument("--tolerance", type=float, default=0.05, help="of the found rate")
+
+
+def _add_rates(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rate", type=float, nargs="+", default=[1.0], help="utterances a second")
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
@@ -73,13 +87,15 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; the exit status. Errors are told in one line."""
-    commands = {"run": _run, "report": _report, "search": _search, "selfcheck": _selfcheck}
-    chosen = commands[args.bench]
+    chosen = _COMMANDS[args.bench]
     try:
         return chosen(args)
     except (UsageError, RecordError) as error:
         print(f"playhead bench: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except ServerFailed as error:
+        print(f"playhead bench: {error}", file=sys.stderr)
+        return EXIT_MISSED
     except SessionError as error:
         print(f"playhead bench: {error.fault}: {error.message}", file=sys.stderr)
         return EXIT_USAGE
@@ -92,12 +108,35 @@ def _run(args: argparse.Namespace) -> int:
     plans = [plan for rate in args.rate for plan in _plans(args, rate)]
     args.out.mkdir(parents=True, exist_ok=True)
     _check_target(plans[0])
-    runs = []
-    for plan in plans:
-        runs.append(_measure(plan, args.out))
+    return _close(_measure_all(plans, args.out), args.out)
+
+
+def _urgency(args: argparse.Namespace) -> int:
+    """Identical arrivals, texts and listeners for each signal. ``--url`` is of no use here."""
+    plans = [plan for rate in args.rate for plan in _plans(args, rate)]
+    args.out.mkdir(parents=True, exist_ok=True)
+    runs: list[Run] = []
+    for mode in args.modes:
+        with serving(["--urgency", mode, *args.serve]) as url:
+            own = [replace(plan, url=url, label=mode) for plan in plans]
+            runs += _measure_all(own, args.out)
         if not runs[-1].complete:
             break
-    status = _tell(runs, args.out)
+    return _close(runs, args.out)
+
+
+def _measure_all(plans: list[Plan], out: Path) -> list[Run]:
+    """One run after the other, until one is interrupted."""
+    runs: list[Run] = []
+    for plan in plans:
+        runs.append(_measure(plan, out))
+        if not runs[-1].complete:
+            break
+    return runs
+
+
+def _close(runs: list[Run], out: Path) -> int:
+    status = _tell(runs, out)
     return status if runs[-1].complete else 128 + signal.SIGINT
 
 
@@ -232,3 +271,12 @@ def _check_target(plan: Plan) -> None:
         await session.close()
 
     asyncio.run(talk())
+
+
+_COMMANDS = {
+    "run": _run,
+    "report": _report,
+    "search": _search,
+    "urgency": _urgency,
+    "selfcheck": _selfcheck,
+}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from playhead.loadgen.judge import (
     Cause,
     attribute,
+    mean_held,
     percentile,
     strict_stalls,
     viable_chunks,
@@ -82,7 +83,7 @@ class Figures:
     """What a report shows."""
 
     name: str
-    mix: str
+    label: str  # of the setting that is compared, else the mix
     rate: float
     seeds: list[int]
     window: float  # all seeds together
@@ -100,6 +101,7 @@ class Figures:
     achieved_rate: float  # utterances that ended without a fault, a second
     peak_in_flight: int
     backlog_growth: float
+    held: float | None  # seconds of audio a listener held on average
     waste: Waste
     dispatch_lag: Spread
     loop_late_share: float
@@ -121,8 +123,8 @@ def figures(runs: Sequence[Run]) -> Figures:
     chunks = [verdict for record in heard for verdict in viable_chunks(record)]
     many = [verdicts for record in heard if (verdicts := viable_chunks(record))]
     made = Figures(
-        name=f"{first['mix']}, {first['rate']:g}/s",
-        mix=str(first["mix"]),
+        name=f"{label_of(runs[0])}, {first['rate']:g}/s",
+        label=label_of(runs[0]),
         rate=float(first["rate"]),
         seeds=[int(run.plan["seed"]) for run in runs],
         window=window,
@@ -140,6 +142,7 @@ def figures(runs: Sequence[Run]) -> Figures:
         achieved_rate=_ratio(sum(not record.fault for record in records), window),
         peak_in_flight=max(peak_in_flight(run.records) for run in runs),
         backlog_growth=max(backlog_growth(run) for run in runs),
+        held=_mean([held for record in heard if (held := mean_held(record)) is not None]),
         waste=_waste(heard),
         dispatch_lag=Spread.of(_dispatch_lags(records)),
         loop_late_share=_ratio(sum(_late(run) for run in runs), _elapsed(runs)),
@@ -147,6 +150,15 @@ def figures(runs: Sequence[Run]) -> Figures:
     )
     made.invalid = _doubts(made, runs)
     return made
+
+
+def label_of(run: Run) -> str:
+    """By what a run is told apart from others at its rate."""
+    return str(run.plan.get("label") or run.plan["mix"])
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _ttfa(record: Record) -> float:

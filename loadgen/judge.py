@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.record import Chunk, Lag, MetricsSample, Record, Run
@@ -61,6 +62,43 @@ def viable_chunks(record: Record) -> list[bool]:
         before += last.samples / record.sample_rate
         verdicts.append(before > chunk.at - sound[0].at)
     return verdicts
+
+
+Point = tuple[float, float]
+
+
+def playhead(record: Record) -> list[Point]:
+    """Time and seconds of audio played at each change of pace: flat in stalls, at the listener's
+    rate elsewhere, up to the end or a barge-in. Empty when nothing was played, or when the
+    listener stood still by itself, which leaves no trace of when it did."""
+    if record.started is None or record.held:
+        return []
+    total = record.samples / record.sample_rate
+    at, position = record.started, 0.0
+    points = [(at, position)]
+    for stall in record.stalls:
+        position = min(total, position + (stall.start - at) * record.rate)
+        at = stall.start + stall.length
+        points += [(stall.start, position), (at, position)]
+    until = at + max(0.0, total - position) / record.rate
+    if record.cancel_sent is not None:
+        until = max(at, min(until, record.cancel_sent))
+    return [*points, (until, position + (until - at) * record.rate)]
+
+
+def mean_held(record: Record) -> float | None:
+    """Seconds of audio that the listener held and had not played, averaged over the time in which
+    it listened: what a barge-in at a random moment wastes. ``None`` when that is not known."""
+    points = playhead(record)
+    if not points or points[-1][0] <= points[0][0]:
+        return None
+    begin, end = points[0][0], points[-1][0]
+    received = sum(
+        chunk.samples / record.sample_rate * max(0.0, end - max(begin, chunk.at))
+        for chunk in record.chunks
+    )
+    played = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
+    return (received - played) / (end - begin)
 
 
 def worst(stalls: Sequence[Stall]) -> float:

@@ -24,6 +24,9 @@ svg .key { font-weight: 600; }
 """
 
 
+_RATE = "utterances a second"
+
+
 def page(rows: Sequence[Figures], runs: Sequence[Run]) -> str:
     """The whole document."""
     doubts = [f"{made.name}: {doubt}" for made in rows for doubt in made.invalid]
@@ -40,32 +43,52 @@ def page(rows: Sequence[Figures], runs: Sequence[Run]) -> str:
 
 
 def _charts(rows: Sequence[Figures]) -> str:
-    ttfa = [
-        _series(rows, "p50", lambda made: _times(made.ttfa.p50, 1e3)),
-        _series(rows, "p95", lambda made: _times(made.ttfa.p95, 1e3)),
-        _series(rows, "p99", lambda made: _times(made.ttfa.p99, 1e3)),
-    ]
-    stalls = [
-        _series(rows, "any stall", lambda made: _lack(made.listener.c0)),
-        _series(rows, "> 100 ms", lambda made: _lack(made.listener.c100)),
-    ]
-    audio = [
-        _series(rows, "received", lambda made: made.audio_rate),
-        _series(rows, "in flight", lambda made: float(made.peak_in_flight)),
-    ]
-    rate = "utterances a second"
+    """One setting is shown in detail; several are compared in the figures that matter most."""
+    labels = sorted({made.label for made in rows})
+    if len(labels) > 1:
+        ttfa = [_series(rows, label, _p95, label) for label in labels]
+        stalls = [_series(rows, label, _stalled, label) for label in labels]
+        held = [_series(rows, label, lambda made: made.held, label) for label in labels]
+        last = chart("Audio held by listeners", _RATE, "s", held)
+    else:
+        ttfa = [
+            _series(rows, "p50", lambda made: _times(made.ttfa.p50, 1e3)),
+            _series(rows, "p95", _p95),
+            _series(rows, "p99", lambda made: _times(made.ttfa.p99, 1e3)),
+        ]
+        stalls = [
+            _series(rows, "any stall", _stalled),
+            _series(rows, "> 100 ms", lambda made: _lack(made.listener.c100)),
+        ]
+        load = [
+            _series(rows, "received", lambda made: made.audio_rate),
+            _series(rows, "in flight", lambda made: float(made.peak_in_flight)),
+        ]
+        last = chart("Load", _RATE, "audio s/s, utterances", load)
+    title = "Time to first audio" + (", p95" if len(labels) > 1 else "")
     return (
-        chart("Time to first audio", rate, "ms", ttfa)
-        + chart("Stalled utterances", rate, "% of utterances", stalls)
-        + chart("Load", rate, "audio s/s, utterances", audio)
+        chart(title, _RATE, "ms", ttfa)
+        + chart("Stalled utterances", _RATE, "% of utterances", stalls)
+        + last
     )
 
 
 def _series(
-    rows: Sequence[Figures], name: str, figure: Callable[[Figures], float | None]
+    rows: Sequence[Figures],
+    name: str,
+    figure: Callable[[Figures], float | None],
+    label: str | None = None,
 ) -> Series:
-    found = [(made.rate, figure(made)) for made in rows]
+    found = [(made.rate, figure(made)) for made in rows if label in (None, made.label)]
     return Series(name, [(rate, value) for rate, value in found if value is not None])
+
+
+def _p95(made: Figures) -> float | None:
+    return _times(made.ttfa.p95, 1e3)
+
+
+def _stalled(made: Figures) -> float | None:
+    return _lack(made.listener.c0)
 
 
 def _times(value: float | None, factor: float) -> float | None:

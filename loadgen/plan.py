@@ -24,6 +24,7 @@ class Plan:
 
     ``trace`` holds the times of ``arrivals="trace"``. ``turns``: utterances that one session may
     speak, one after the other. ``timeout``: for one utterance, from its intended start.
+    ``label``: the setting of the server that is compared with others; the run is the same.
     """
 
     url: str
@@ -43,6 +44,7 @@ class Plan:
     turns: int = 4
     timeout: float = 60.0
     processes: int = 1
+    label: str = ""
 
     def __post_init__(self) -> None:
         for name in ("warmup", "window", "timeout"):
@@ -67,7 +69,7 @@ class Plan:
     @property
     def name(self) -> str:
         """Of the run's file."""
-        return f"{self.mix}-rate-{self.rate:g}-seed-{self.seed}"
+        return f"{self.label or self.mix}-rate-{self.rate:g}-seed-{self.seed}"
 
     def as_json(self) -> dict[str, Any]:
         """For the head of the file; the trace's times are in the records anyway."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from playhead.loadgen.figures import Figures, figures
+from playhead.loadgen.figures import Figures, figures, label_of
 from playhead.loadgen.page import page
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.slo import Objective, stall_bound
@@ -26,10 +26,10 @@ def collect(paths: Sequence[Path]) -> list[Run]:
 
 
 def pool(runs: Sequence[Run]) -> list[Figures]:
-    """Figures for each mix and rate, the seeds of which belong together, by rising rate."""
+    """Figures for each label and rate, the seeds of which belong together, by rising rate."""
     groups: dict[tuple[str, float], list[Run]] = defaultdict(list)
     for run in runs:
-        groups[str(run.plan["mix"]), float(run.plan["rate"])].append(run)
+        groups[label_of(run), float(run.plan["rate"])].append(run)
     return [figures(group) for _, group in sorted(groups.items())]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from playhead.loadgen.judge import Point, playhead
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.record import Record
 
@@ -12,8 +13,6 @@ WIDTH, HEIGHT = 640, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 34, 46
 COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8a5a9e", "#b07d12")
 _LANES = {"urgent": "#d1495b", "background": "#1b6ca8"}
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +71,12 @@ def chart(title: str, x_label: str, y_label: str, series: Sequence[Series]) -> s
 def timeline(record: Record) -> str:
     """One utterance: what had arrived, what had been played, and where it stood still."""
     chunks = [chunk for chunk in record.chunks if chunk.samples]
-    if not chunks or record.started is None:
+    if not chunks:
         return ""
-    rate = record.sample_rate
-    total = record.samples / rate
-    played = _played(record, total)
-    end = max(played[-1][0], chunks[-1].at)
-    shift = record.intended
-    frame = _frame([0.0, end - shift], total)
+    rate, shift = record.sample_rate, record.intended
+    played = playhead(record)
+    end = max([chunks[-1].at, *(at for at, _ in played)])
+    frame = _frame([0.0, end - shift], record.samples / rate)
     arrived: list[Point] = []
     for chunk in chunks:
         arrived += [
@@ -89,8 +86,7 @@ def timeline(record: Record) -> str:
     parts = [_stall(frame, stall, shift) for stall in record.stalls]
     parts.append(_axes(frame, "seconds since the utterance was due", "seconds of audio"))
     parts.append(_line(frame, arrived, COLOURS[0]))
-    # A listener that stood still by itself leaves no trace of when it did.
-    if not record.held:
+    if played:
         parts.append(_line(frame, [(x - shift, y) for x, y in played], COLOURS[2]))
         parts.append(_key(1, "played", COLOURS[2]))
     for chunk in chunks:
@@ -103,22 +99,6 @@ def timeline(record: Record) -> str:
         )
     parts += [_key(0, "arrived", COLOURS[0]), _key(2, "urgent lane", _LANES["urgent"])]
     return _svg(f"Utterance {record.number}: {record.text[:60]}", parts)
-
-
-def _played(record: Record, total: float) -> list[Point]:
-    """The playhead: flat in stalls, at the listener's rate elsewhere."""
-    at, position = record.started or 0.0, 0.0
-    points = [(at, position)]
-    for stall in record.stalls:
-        position = min(total, position + (stall.start - at) * record.rate)
-        at = stall.start + stall.length
-        points += [(stall.start, position), (at, position)]
-    left = max(0.0, total - position)
-    until = at + left / record.rate
-    if record.cancel_sent is not None and record.cancel_sent < until:
-        until = max(at, record.cancel_sent)
-        left = (until - at) * record.rate
-    return [*points, (until, position + left)]
 
 
 def _frame(xs: Sequence[float], y_most: float) -> Frame:

@@ -8,7 +8,7 @@ from playhead.loadgen.slo import Objective, stall_bound
 from playhead.loadgen.tally import Tally
 
 _COLUMNS = (
-    ("mix", 7),
+    ("who", 9),
     ("rate/s", 7),
     ("heard", 6),
     ("TTFA p50", 9),
@@ -24,6 +24,7 @@ _COLUMNS = (
     ("audio s/s", 9),
     ("done/s", 7),
     ("peak", 5),
+    ("held s", 6),
     ("waste s", 8),
     ("SLO", 8),
 )
@@ -77,7 +78,7 @@ def progress(tally: Tally, elapsed: float, length: float, processes: int) -> str
 def _row(made: Figures) -> str:
     heard = made.listener
     cells = (
-        made.mix,
+        made.label,
         f"{made.rate:g}",
         str(heard.utterances),
         _ms(made.ttfa.p50),
@@ -93,6 +94,7 @@ def _row(made: Figures) -> str:
         f"{made.audio_rate:.1f}",
         f"{made.achieved_rate:.2f}",
         str(made.peak_in_flight),
+        "-" if made.held is None else f"{made.held:.2f}",
         f"{made.waste.seconds:.1f}",
         verdict(made),
     )

@@ -41,6 +41,7 @@ def test_a_run_without_trouble() -> None:
     assert made.invalid == []
     assert not made.backlog_grows
     assert made.waste.barge_ins == 0
+    assert made.held == pytest.approx((0.1 * 0.5 + 0.4 * 0.45 - 0.125) / 0.5)
 
 
 def test_stalls_fall_into_their_classes_and_have_causes() -> None:
@@ -75,6 +76,7 @@ def test_nothing_heard_gives_no_figures() -> None:
     made = figures([run(record(0, 0.0, fault="unreachable", ended=0.1))])
     assert made.ttfa == Spread(None, None, None, None)
     assert (made.listener.c0, made.viable_chunks, made.waste.share) == (None, None, None)
+    assert made.held is None
 
 
 def test_only_the_window_counts_but_all_audio_in_it_does() -> None:
@@ -99,6 +101,7 @@ def test_seeds_are_pooled() -> None:
     made = figures(runs)
     assert (made.seeds, made.utterances, made.window) == ([0, 1], 2, 20.0)
     assert made.name == "strict, 1/s"
+    assert figures([run(label="none")]).name == "none, 1/s"
 
 
 def test_in_flight_is_from_dispatch_to_end() -> None:

@@ -11,8 +11,10 @@ from playhead.loadgen.judge import (
     Cause,
     attribute,
     base_transit,
+    mean_held,
     own_lag,
     percentile,
+    playhead,
     server_lag,
     strict_stalls,
     transit,
@@ -64,6 +66,36 @@ def test_viability_compares_with_the_first_arrival_alone() -> None:
     kept = record(chunks=[chunk(1.0), chunk(1.05, 100), chunk(1.25, 200), chunk(1.28, 300)])
     assert viable_chunks(kept) == [True, False, True]
     assert viable_chunks(record(chunks=[chunk(1.0), chunk(2.0, samples=0)])) == []
+
+
+def test_the_playhead_is_flat_in_stalls_and_ends_with_the_audio() -> None:
+    kept = record(samples=200, started=1.2, rate=2.0, stalls=[Stall(1.25, 0.3, 1)])
+    assert playhead(kept) == [
+        (1.2, 0.0),
+        (1.25, pytest.approx(0.1)),
+        (pytest.approx(1.55), pytest.approx(0.1)),
+        (pytest.approx(1.6), pytest.approx(0.2)),
+    ]
+    kept.cancel_sent = 1.4
+    assert playhead(kept)[-1] == (pytest.approx(1.55), pytest.approx(0.1))
+    kept.cancel_sent = 9.0
+    assert playhead(kept)[-1] == (pytest.approx(1.6), pytest.approx(0.2))
+
+
+def test_whose_pauses_are_unknown_has_no_playhead() -> None:
+    assert playhead(record(samples=200, started=1.2, held=0.5)) == []
+    assert mean_held(record(samples=200, started=1.2, held=0.5)) is None
+    assert playhead(record(samples=200)) == []
+    assert mean_held(record(started=1.0)) is None
+
+
+def test_audio_held_is_averaged_over_the_time_of_listening() -> None:
+    # A second of audio at once, played in a second: half a second on average.
+    kept = record(samples=1_000, started=1.0, chunks=[chunk(1.0, samples=1_000)])
+    assert mean_held(kept) == pytest.approx(0.5)
+    # In two halves, each just in time: a quarter.
+    halves = [chunk(0.9, samples=500), chunk(1.5, 500, samples=500), chunk(9.0, 1_000, samples=0)]
+    assert mean_held(record(samples=1_000, started=1.0, chunks=halves)) == pytest.approx(0.25)
 
 
 def test_transit_compares_clocks() -> None:

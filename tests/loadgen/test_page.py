@@ -8,11 +8,11 @@ from playhead.loadgen.page import page
 from playhead.loadgen.record import Run
 
 
-def heard(rate: float) -> Run:
+def heard(rate: float, label: str = "") -> Run:
     kept = record(
         0, 1.0, first_playable=1.1, started=1.1, ended=2.0, samples=100, chunks=[chunk(1.1)]
     )  # fmt: skip
-    return run(kept, rate=rate, url="ws://<host>")
+    return run(kept, rate=rate, url="ws://<host>", label=label)
 
 
 def test_it_has_its_plots_and_loads_nothing() -> None:
@@ -22,6 +22,14 @@ def test_it_has_its_plots_and_loads_nothing() -> None:
     assert not re.search(r"(src|href)=|@import|url\(", text)
     assert "ws://&lt;host&gt;" in text
     assert "Invalid" not in text
+
+
+def test_several_settings_are_compared() -> None:
+    runs = [heard(rate, label) for rate in (1.0, 2.0) for label in ("none", "reported")]
+    text = page([figures([each]) for each in runs], runs)
+    assert text.count("<svg") == 4
+    assert text.count("● none") == text.count("● reported") == 3
+    assert "Audio held by listeners" in text
 
 
 def test_invalid_runs_are_named() -> None:

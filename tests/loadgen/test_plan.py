@@ -48,6 +48,7 @@ def test_texts_are_of_the_asked_kind() -> None:
 def test_a_plan_tells_itself() -> None:
     made = plan(seed=3, trace=(0.0, 1.0), mix="shaky")
     assert made.name == "shaky-rate-5-seed-3"
+    assert plan(seed=3, mix="shaky", label="none").name == "none-rate-5-seed-3"
     assert made.length == 35.0
     assert made.listeners.name == "shaky"
     assert (made.as_json()["seed"], made.as_json()["trace"]) == (3, 2)

@@ -28,7 +28,7 @@ def test_seeds_of_a_rate_and_mix_are_pooled_in_order(tmp_path: Path) -> None:
     put(tmp_path, 2.0, 1)
     put(tmp_path, 2.0, 0, "people")
     rows = pool(collect([tmp_path]))
-    assert [(made.mix, made.rate, made.seeds) for made in rows] == [
+    assert [(made.label, made.rate, made.seeds) for made in rows] == [
         ("people", 2.0, [0]),
         ("strict", 2.0, [0, 1]),
         ("strict", 10.0, [0]),

@@ -95,6 +95,37 @@ def test_run_report_and_search_from_the_command_line(
 
 
 @pytest.mark.slow
+def test_signals_are_compared_on_servers_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[list[str]] = []
+
+    @contextmanager
+    def own(flags: list[str]) -> Iterator[str]:
+        asked.append(flags)
+        with serving() as url:
+            yield url
+
+    monkeypatch.setattr(cli, "serving", own)
+    flags = ["--rate", "4", "--seeds", "0", "--warmup", "0", "--window", "1", "--out"]
+    modes = ["--modes", "none", "reported"]
+    assert bench("urgency", *flags, str(tmp_path), *modes, "--serve", "--voice", "alto") in (0, 1)
+    assert asked == [["--urgency", mode, "--voice", "alto"] for mode in ("none", "reported")]
+    names = sorted(path.name for path in tmp_path.glob("*.jsonl"))
+    assert names == ["none-rate-4-seed-0.jsonl", "reported-rate-4-seed-0.jsonl"]
+    first, second = (load(tmp_path / name).records for name in names)
+    order = [(record.number, record.intended, record.text) for record in first]
+    assert sorted(order) == sorted((r.number, r.intended, r.text) for r in second)
+
+
+def test_a_server_that_does_not_start_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench("urgency", "--out", str(tmp_path), "--serve", "--grace", "soon") == 1
+    assert "did not start: playhead serve: --grace='soon'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("playhead")
     with serving() as url:

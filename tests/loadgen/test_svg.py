@@ -27,7 +27,11 @@ def test_a_chart_has_a_marker_for_each_point_and_escapes_its_names() -> None:
 def test_nothing_to_show_is_no_chart() -> None:
     assert chart("x", "x", "y", [Series("empty", [])]) == ""
     assert timeline(record()) == ""
-    assert timeline(record(chunks=[chunk(1.0)])) == ""
+    assert timeline(record(chunks=[chunk(1.0, samples=0)])) == ""
+
+
+def test_audio_that_nobody_played_is_shown() -> None:
+    assert len(parsed(timeline(record(chunks=[chunk(1.0)]))).findall(".//circle")) == 1
 
 
 @pytest.mark.parametrize("points", [[(3.0, 0.0)], [(1.0, 0.0), (1.0, 5.0)], [(1e-3, 1e6), (9, 2)]])
