@@ -144,6 +144,7 @@ async def speak_for(
     now = time.monotonic()
     if listener.started is not None and now > listener.end and failed is None:
         listener.stalls.append(now - listener.end)
+    await socket.send(msgpack.packb({"type": "close"}))
     await socket.close()
     return {
         "ttfa_ms": None if listener.first is None else round((listener.first - asked) * 1e3, 2),
@@ -174,7 +175,7 @@ async def first_audio(url: str, codec: str, times: int) -> list[float]:
                 break
         assert first is not None
         out.append((first - asked) * 1e3)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.25)  # the server takes five new utterances a second
     await socket.close()
     return out
 
@@ -269,9 +270,9 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--streams", type=int, nargs="*", default=[8, 16, 24, 32, 40, 48])
-    parser.add_argument("--flags", nargs="*", default=[], help="more flags for `playhead serve`")
+    parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
     args = parser.parse_args()
-    server = Server.start(*args.flags)
+    server = Server.start(*args.flags.split())
     try:
         time.sleep(1)
         before = server.cpu_seconds()

@@ -71,7 +71,7 @@ def cpu(cores: int = 2) -> CostTable:
         lanes=LaneLimits(
             workers=cores,
             slots=dict.fromkeys(Lane, cores),
-            batch={Lane.LM: 1, Lane.URGENT: 1, Lane.BACKGROUND: 4},
+            batch={Lane.LM: 1, Lane.URGENT: 4, Lane.BACKGROUND: 4},
             reserve=1,
         ),
         step_fixed=1.5e-3,

@@ -41,7 +41,7 @@ def cpu_limits(cores: int) -> LaneLimits:
     return LaneLimits(
         workers=cores,
         slots={Lane.LM: cores, Lane.URGENT: cores, Lane.BACKGROUND: cores},
-        batch={Lane.LM: 1, Lane.URGENT: 1, Lane.BACKGROUND: 4},
+        batch={Lane.LM: 1, Lane.URGENT: 4, Lane.BACKGROUND: 4},
         reserve=1,
     )
 

@@ -1,5 +1,6 @@
 """What one plan starts: batches for the lanes, as many as the machine takes."""
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import TypeVar
@@ -72,17 +73,16 @@ class Dispatcher:
         return self._limits.free(lane, self.busy) > 0
 
     def _chunks(self, lane: Lane, candidates: deque[Candidate], now: float) -> Dispatch:
-        self.busy[lane] += 1
         return Dispatch(lane, chunks=tuple(c.take(now) for c in self._cut(lane, candidates)))
 
     def _steps(self, candidates: deque[Step]) -> Dispatch:
-        self.busy[Lane.LM] += 1
         return Dispatch(Lane.LM, steps=tuple(s.take() for s in self._cut(Lane.LM, candidates)))
 
     def _cut(self, lane: Lane, candidates: deque[T]) -> list[T]:
-        """The next batch of ``lane``."""
-        size = min(self._limits.batch[lane], len(candidates))
-        return [candidates.popleft() for _ in range(size)]
+        """The next batch of ``lane``: what waits, spread over the workers that are free for it."""
+        share = math.ceil(len(candidates) / self._limits.free(lane, self.busy))
+        self.busy[lane] += 1
+        return [candidates.popleft() for _ in range(min(self._limits.batch[lane], share))]
 
 
 def _goes_first(chunk: Candidate, step: Step) -> bool:

@@ -18,6 +18,11 @@ GROWTH = 1.0
 so a chunk as long as what is still held is done well before its time."""
 
 
+OUTLAST = 2.0
+"""Times the urgent lane's turnaround that a chunk should last, when that is longer than the runway:
+of two neighbouring sizes of a ladder that doubles, the smaller still covers one turnaround."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
     """What an operator or an experiment may set."""
@@ -76,21 +81,31 @@ def route(first: bool, slack: float, needed: float, urgency: Urgency) -> Lane:
     return Lane.URGENT if first or slack < needed else Lane.BACKGROUND
 
 
+def cover(runway: float, turnaround: float) -> float:
+    """Seconds that the next chunk may last.
+
+    As long as what the listener holds, but when the urgent lane is crowded no less than it takes to
+    come round again (``turnaround``: measured, from wish to delivery): chunks that do not outlast
+    the queue leave every listener dry, and the short ones cost most.
+    """
+    return max(GROWTH * runway, OUTLAST * turnaround)
+
+
 def chunk_frames(
-    ladder: Sequence[int], available: int, ends: bool, runway: float, frame_seconds: float
+    ladder: Sequence[int], available: int, ends: bool, seconds: float, frame_seconds: float
 ) -> int:
     """Frames of the next chunk; 0 to wait for more.
 
     Small first, growing with what the listener holds: the largest size of ``ladder`` that lasts no
-    longer than ``GROWTH`` of the runway, at least the smallest. ``available`` frames are ready;
-    when ``ends``, nothing can be added to them and a smaller rest is taken as it is. Waiting is
-    safe: the size shrinks with the runway.
+    longer than ``seconds`` (see :func:`cover`), at least the smallest. ``available`` frames are
+    ready; when ``ends``, nothing can be added to them and a smaller rest is taken as it is. Waiting
+    is safe: the size shrinks with the runway.
     """
     if available <= 0:
         return 0
     wanted = ladder[0]
     for size in ladder[1:]:
-        if size * frame_seconds <= GROWTH * runway:
+        if size * frame_seconds <= seconds:
             wanted = size
     if available < wanted:
         return available if ends else 0
@@ -108,16 +123,19 @@ def fifo(queued_at: float, utterance: int) -> tuple[float, float, int]:
     return (queued_at, 0.0, utterance)
 
 
-def admit(live: int, cost_per_second: float, workers: int, config: PolicyConfig) -> Refusal | None:
+def admit(
+    live: int, playing: int, cost_per_second: float, workers: int, config: PolicyConfig
+) -> Refusal | None:
     """Whether one more utterance can be promised gapless speech.
 
-    ``cost_per_second`` is the measured lane time per second of audio (0 while unknown), ``live``
-    the utterances being made now: refuse when one more would exceed the machine.
+    ``live`` utterances hold a slot; ``playing`` of them have a listener that is not held (paused,
+    suspended, its socket gone) and so take ``cost_per_second``, the measured lane time per second
+    of audio (0 while unknown). Refuse when one more would exceed the machine.
     """
     if live >= config.max_live:
         return Refusal("overloaded", f"{live} utterances are being spoken, the limit", 1.0)
-    promised = (live + 1) * cost_per_second / workers
-    if promised > config.max_utilisation and live > 0:
+    promised = (playing + 1) * cost_per_second / workers
+    if promised > config.max_utilisation and playing > 0:
         share = f"{promised:.0%}"
         return Refusal("overloaded", f"one more utterance would need {share} of the machine", 1.0)
     return None

@@ -59,9 +59,8 @@ class Scheduler:
         """Let an utterance in, or say why not (then it never existed here)."""
         if request.utterance in self._streams:
             raise ValueError(f"utterance {request.utterance} is already being spoken")
-        refusal = policy.admit(
-            len(self._streams), self.meters.cost_per_second(), self.lanes.workers, self.config
-        )
+        cost, workers = self.meters.cost_per_second(), self.lanes.workers
+        refusal = policy.admit(self.live, self.playing, cost, workers, self.config)
         if refusal:
             self.tally.refused += 1
             return refusal
@@ -213,6 +212,11 @@ class Scheduler:
     def live(self) -> int:
         """Utterances that hold a slot."""
         return len(self._streams)
+
+    @property
+    def playing(self) -> int:
+        """Utterances whose listener is not held: those that take the lanes' time."""
+        return sum(not stream.playhead.frozen for stream in self._streams.values())
 
     def streams(self) -> Iterable[Stream]:
         """Every live utterance, for statistics. Read only."""

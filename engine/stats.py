@@ -45,7 +45,7 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         at=now,
         live=scheduler.live,
         max_live=scheduler.config.max_live,
-        utilisation=scheduler.live * cost / scheduler.lanes.workers,
+        utilisation=scheduler.playing * cost / scheduler.lanes.workers,
         lanes={lane: _lane(scheduler, lane) for lane in Lane},
         promoted=tally.promoted,
         refused=tally.refused,

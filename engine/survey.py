@@ -98,12 +98,14 @@ class Survey:
         self._tally = tally
         self._watch = watch
         self._frame_seconds = model.frame_samples / model.sample_rate
+        self._turnaround = 0.0  # seconds that an urgent chunk takes from wish to delivery
 
     def look(self, now: float) -> Turn:
         """Every chunk and step that could start at ``now``."""
         turn = Turn()
         needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
         needed += self._meters[Lane.LM].service.quantile(0.95)
+        self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
         for stream in self._watch.awake(now):
             rest = self._look_at(stream, needed, now, turn)
             if rest is not None:
@@ -146,8 +148,9 @@ class Survey:
 
     def _frames(self, stream: Stream, runway: float) -> int:
         available, ends = stream.available()
+        cover = policy.cover(runway, self._turnaround)
         return policy.chunk_frames(
-            self._model.chunk_frames, available, ends, runway, self._frame_seconds
+            self._model.chunk_frames, available, ends, cover, self._frame_seconds
         )
 
     def _offer(

@@ -44,13 +44,20 @@ def turn(
 
 
 def test_steps_are_batched_in_order_and_marked_as_running() -> None:
-    dispatcher, wanted = Dispatcher(limits()), steps(5, 3, 8)
+    dispatcher, wanted = Dispatcher(limits(slots=2)), steps(5, 3, 8)
     started = dispatcher.fill(turn(steps=wanted), 0.0)
     assert who(started) == [(5, 3), (8,)]
     assert all(dispatch.lane is Lane.LM and not dispatch.chunks for dispatch in started)
     assert all(step.stream.stepping for step in wanted)
     assert dispatcher.busy == {Lane.LM: 2, Lane.URGENT: 0, Lane.BACKGROUND: 0}
     assert dispatcher.waiting[Lane.LM] == 0
+
+
+def test_few_are_spread_over_the_workers_that_are_free() -> None:
+    dispatcher = Dispatcher(limits(workers=4, slots=4, batch=4))
+    assert who(dispatcher.fill(turn(urgent=chunks(1, 2, lane=Lane.URGENT)), 0.0)) == [(1,), (2,)]
+    more = chunks(3, 4, 5, lane=Lane.URGENT)
+    assert who(dispatcher.fill(turn(urgent=more), 0.0)) == [(3, 4), (5,)]
 
 
 def test_chunks_are_taken_from_their_streams_as_they_start() -> None:

@@ -6,11 +6,13 @@ import pytest
 from playhead.engine.lead import LeadLimits
 from playhead.engine.policy import (
     GROWTH,
+    OUTLAST,
     PAD,
     LaneLimits,
     PolicyConfig,
     admit,
     chunk_frames,
+    cover,
     fifo,
     margin,
     order,
@@ -197,21 +199,21 @@ def test_without_a_reserve_background_work_may_take_every_worker() -> None:
 
 def test_admission_counts_utterances_and_measured_cost() -> None:
     config = PolicyConfig(max_live=10, max_utilisation=0.9)
-    assert admit(9, 0.0, 1, config) is None
-    full = admit(10, 0.0, 1, config)
+    assert admit(9, 9, 0.0, 1, config) is None
+    full = admit(10, 0, 0.0, 1, config)
     assert full is not None
     assert (full.code, full.retry_after) == ("overloaded", 1.0)
     assert "10 utterances" in full.message
-    assert admit(3, 0.2, 1, config) is None  # 80 %
-    dear = admit(4, 0.2, 1, config)  # 100 %
+    assert admit(9, 3, 0.2, 1, config) is None  # 80 %
+    dear = admit(4, 4, 0.2, 1, config)  # 100 %
     assert dear is not None
     assert (dear.code, dear.retry_after) == ("overloaded", 1.0)
     assert "100%" in dear.message
-    assert admit(4, 0.2, 2, config) is None  # half of two workers
+    assert admit(4, 4, 0.2, 2, config) is None  # half of two workers
 
 
 def test_an_idle_machine_never_refuses() -> None:
-    assert admit(0, 50.0, 1, PolicyConfig()) is None
+    assert admit(3, 0, 50.0, 1, PolicyConfig()) is None
 
 
 def test_defaults_are_the_reported_playhead_and_learned_leads() -> None:
@@ -219,3 +221,11 @@ def test_defaults_are_the_reported_playhead_and_learned_leads() -> None:
     assert config.urgency is Urgency.REPORTED
     assert config.lead == LeadLimits()
     assert config.lead.fixed is None
+
+
+def test_a_chunk_lasts_as_long_as_the_runway() -> None:
+    assert cover(0.4, 0.01) == GROWTH * 0.4
+
+
+def test_a_chunk_outlasts_a_crowded_urgent_lane() -> None:
+    assert cover(0.05, 0.2) == OUTLAST * 0.2
