@@ -26,6 +26,7 @@ from playhead.loadgen.workers import execute
 EXIT_MISSED = 1
 """Also: a run is invalid, or nothing was measured."""
 EXIT_USAGE = 2
+_QUIET = 5  # seconds between progress lines where nobody watches
 
 
 class UsageError(ValueError):
@@ -200,9 +201,10 @@ def _measure(plan: Plan, out: Path) -> Run:
     print(f"{plan.name}:", file=sys.stderr)
 
     def show(tally: Tally, elapsed: float) -> None:
-        line = progress(tally, elapsed, plan.length, plan.processes)
-        end = "\r" if sys.stderr.isatty() else "\n"
-        print(line, end=end, file=sys.stderr, flush=True)
+        live = sys.stderr.isatty()
+        if live or int(elapsed) % _QUIET == 0:
+            line = progress(tally, elapsed, plan.length, plan.processes)
+            print(line, end="\r" if live else "\n", file=sys.stderr, flush=True)
 
     try:
         execute(plan, path, show)

@@ -7,8 +7,8 @@ from playhead.loadgen.client import Session, open_session
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.shaping import DIRECT
 
-#: Ends after which a session is as good as new.
-_CLEAN = frozenset({"complete", "length_budget", "cancelled", "failed", "refused"})
+#: Ends after which a session is as good as new: nothing of the utterance can still come.
+_CLEAN = frozenset({"complete", "length_budget", "cancelled", "failed"})
 
 
 class Pool:

@@ -93,8 +93,7 @@ class Turn:
                 self._cancelled(message, now)
             case Failed() if message.epoch == self._epoch:
                 fault = "overloaded" if message.code == "overloaded" else "failed"
-                finish = "refused" if fault == "overloaded" else "failed"
-                self._finish(finish, now, fault, f"{message.code}: {message.message}")
+                self._finish("failed", now, fault, f"{message.code}: {message.message}")
             case ErrorEvent():
                 self._error(message, now)
             case _:

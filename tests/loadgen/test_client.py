@@ -81,7 +81,7 @@ def test_clocks_are_compared() -> None:
     [
         ("silence", "complete"),
         ("truncated", "complete"),
-        ("overloaded", "refused"),
+        ("overloaded", "failed"),
         ("hang", "timeout"),
         ("drop", "lost"),
         ("garbage", "lost"),

@@ -136,7 +136,7 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
         ) as process:
             assert process.stderr is not None
             for line in process.stderr:
-                if re.search(r" [1-9] of \d+ started", line):
+                if re.search(r" [1-9]\d* of \d+ started", line):
                     break
             process.send_signal(signal.SIGINT)
             out, rest = process.communicate(timeout=20)

@@ -145,14 +145,13 @@ def failed(code: str) -> Failed:
 
 
 @pytest.mark.parametrize(
-    ("code", "finish", "fault"),
-    [("engine_error", "failed", "failed"), ("overloaded", "refused", "overloaded")],
+    ("code", "fault"), [("engine_error", "failed"), ("overloaded", "overloaded")]
 )
-def test_failures_are_named(code: str, finish: str, fault: str) -> None:
+def test_failures_are_named(code: str, fault: str) -> None:
     call = opened()
     call.receive(failed(code), 40, 101.4)
     kept = call.record
-    assert (kept.finish, kept.fault, kept.message) == (finish, fault, f"{code}: why")
+    assert (kept.finish, kept.fault, kept.message) == ("failed", fault, f"{code}: why")
     assert kept.heard == 0
 
 
