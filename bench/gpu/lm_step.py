@@ -24,10 +24,11 @@ source_tree.link()
 
 from playhead.engine.models.qwen3_tts import predictor as predictors
 from playhead.engine.models.qwen3_tts import talker as talkers
-from playhead.engine.models.qwen3_tts.config import CodecIds, PredictorConfig, TalkerConfig
+from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.frames import FrameLoop, Frames
 from playhead.engine.models.qwen3_tts.graphs import StepGraphs, fast_ops, with_ops
 from playhead.engine.models.qwen3_tts.predictor import Predictor
+from playhead.engine.models.qwen3_tts.presets import HIDDEN, model_config
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
 from playhead.engine.models.qwen3_tts.talker import Talker
@@ -48,16 +49,6 @@ ROOFLINE_MS = {
     512: (3.390, 1.719),
 }
 """Talker and predictor, milliseconds."""
-
-
-def true_config(hidden: int) -> TalkerConfig:
-    """Sizes of the published models; ``hidden`` 2048 is the 1.7B one, 1024 the 0.6B one."""
-    predictor = PredictorConfig(5, 1024, 3072, 16, 8, 128, 2048, 16, 1e-6, 1e6)
-    ids = CodecIds(2148, 2149, 2150, 2154, 2155, 2156, 2157)
-    return TalkerConfig(
-        28, hidden, 3 * hidden, 16, 8, 128, 3072, 151_936, 2048, 16, 32_768, 1e-6, 1e6,
-        ids, {"english": 2050}, {"ryan": 3061}, {}, predictor,
-    )  # fmt: skip
 
 
 @dataclass
@@ -170,7 +161,7 @@ def measure(loop: FrameLoop, batch: int, rounds: int) -> dict[str, Any]:
     out["graph_ms"] = milliseconds(lambda: graphs.step(range(batch), SPAN), back, rounds)
     out["predictor_ms"] = milliseconds(predictor_graph(loop, batch), lambda: None, rounds)
     roof = ROOFLINE_MS.get(batch)
-    if roof is not None:
+    if roof is not None and loop.config.hidden == HIDDEN["1.7b"]:
         out["roofline_ms"] = sum(roof)
         out["of_roofline"] = sum(roof) / out["graph_ms"]
     return out
@@ -223,7 +214,7 @@ def precision(lab: Lab) -> dict[str, float]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, nargs="+", default=sorted(ROOFLINE_MS))
-    parser.add_argument("--hidden", type=int, choices=(2048, 1024), default=2048)
+    parser.add_argument("--size", choices=sorted(HIDDEN), default="1.7b")
     parser.add_argument("--compile", action="store_true", help="compile the layers' bodies")
     parser.add_argument("--attention", choices=("torch", "triton"), default="triton")
     parser.add_argument("--rounds", type=int, default=7)
@@ -233,7 +224,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     started = time.perf_counter()
-    lab = Lab(true_config(args.hidden), {})
+    lab = Lab(model_config(args.size).talker, {})
     specs = talkers.tensors(lab.config) | predictors.tensors(lab.config)
     lab.state = random_tensors(specs, 1, device=DEVICE)
     torch._dynamo.config.cache_size_limit = 128
@@ -241,7 +232,7 @@ def main() -> None:
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "weights": "random",
-        "hidden": args.hidden,
+        "size": args.size,
         "compiled": args.compile,
         "attention": args.attention,
         "context": CONTEXT,

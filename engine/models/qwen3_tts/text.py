@@ -72,10 +72,10 @@ def role_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def instruct_ids(tokenizer: Tokenizer, instruct: str) -> tuple[int, ...]:
     """Ids of an instruction, framed as the user's turn; nothing for an empty one."""
-    plain, _ = without_specials(instruct.strip(), tokenizer.specials)
-    if not plain:
+    plain, _ = without_specials(instruct, tokenizer.specials)
+    if not plain.strip():
         return ()
-    return tuple(tokenizer(INSTRUCT[0] + plain + INSTRUCT[1]))
+    return tuple(tokenizer(INSTRUCT[0] + plain.strip() + INSTRUCT[1]))
 
 
 def without_specials(text: str, specials: Iterable[str]) -> tuple[str, tuple[str, ...]]:

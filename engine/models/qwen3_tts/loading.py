@@ -1,0 +1,161 @@
+"""Open a model: from a folder or hub id, or with random weights of a folder's true sizes."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from playhead.engine.models.qwen3_tts import predictor as predictors
+from playhead.engine.models.qwen3_tts import presets
+from playhead.engine.models.qwen3_tts import talker as talkers
+from playhead.engine.models.qwen3_tts.codec import MAX_FRAMES, Codec, CodecDecoder, open_codec
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
+from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
+from playhead.engine.models.qwen3_tts.config import (
+    CodecConfig,
+    ConfigError,
+    ModelConfig,
+    read_codec_config,
+    read_model_config,
+)
+from playhead.engine.models.qwen3_tts.frames import FrameLoop
+from playhead.engine.models.qwen3_tts.predictor import Predictor
+from playhead.engine.models.qwen3_tts.prompt import Clone, Voices
+from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
+from playhead.engine.models.qwen3_tts.sampling import Sampling
+from playhead.engine.models.qwen3_tts.slots import SlotTable
+from playhead.engine.models.qwen3_tts.talker import Talker
+from playhead.engine.models.qwen3_tts.text import FolderTokenizer, HashTokenizer, Tokenizer
+from playhead.engine.models.qwen3_tts.weights import (
+    compute_dtype,
+    load_tensors,
+    model_folder,
+    random_tensors,
+)
+from playhead.engine.types import Request
+
+IGNORED = ("speaker_encoder.",)
+CODEC_FOLDER = "speech_tokenizer"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Where and how large a model runs. ``positions``: context of a slot, text and speech, at
+    80 ms a frame. ``random_seed``: weights are random, and ``frames`` says how long requests are.
+    """
+
+    slots: int = 8
+    positions: int = 1024
+    device: str = "cpu"
+    dtype: str = "float32"
+    random_seed: int | None = None
+    frames: Callable[[Request], int] | None = None
+    clones: Mapping[str, Clone] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
+    codec_ops: TorchOps | None = None
+
+
+def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
+    """Load everything that speaking needs. ``source``: a folder, a hub id, or with random weights
+    also the name of a published size (:mod:`presets`).
+
+    Raises ValueError (``ConfigError``, ``WeightsError``) for a folder that is missing, partial or
+    of another architecture, and OSError for a vocabulary that cannot be read.
+    """
+    if (setup.random_seed is None) != (setup.frames is None):
+        raise ValueError("random weights and a number of frames go together: give both or neither")
+    folder, config, codec_config = _describe(source, setup)
+    _check_pair(config, codec_config)
+    if setup.positions > config.talker.max_positions:
+        raise ConfigError(
+            f"a context of {setup.positions} positions exceeds the model's, "
+            f"{config.talker.max_positions}"
+        )
+    loop = _loop(folder, config, setup)
+    codec = _codec(folder, codec_config, setup)
+    tokenizer = _tokenizer(folder, config)
+    voices = Voices(config, setup.clones)
+    parts = Parts(config, loop, codec, codec_config.sample_rate, tokenizer, voices)
+    return Qwen3Runner(parts, replace(setup.options, frames=setup.frames))
+
+
+def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfig, CodecConfig]:
+    """The model's folder, if it has one, and its sizes."""
+    if setup.random_seed is not None and str(source) in presets.HIDDEN:
+        return None, presets.model_config(str(source)), presets.codec_config()
+    folder = model_folder(source)
+    return (
+        folder,
+        read_model_config(folder / "config.json"),
+        read_codec_config(folder / CODEC_FOLDER / "config.json"),
+    )
+
+
+def generation_rules(folder: Path | None) -> tuple[Sampling, Sampling]:
+    """How codes are drawn: of codebook 0 and of the rest, from ``generation_config.json``, where
+    there is one; what it leaves out is as published."""
+    path = None if folder is None else folder / "generation_config.json"
+    said = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
+    rules = []
+    for prefix, sample, penalty in (
+        ("", "do_sample", float(said.get("repetition_penalty", 1.05))),
+        ("subtalker_", "subtalker_dosample", 1.0),
+    ):
+        rules.append(
+            Sampling(
+                temperature=float(said.get(prefix + "temperature", 0.9)),
+                top_k=int(said.get(prefix + "top_k", 50)),
+                top_p=float(said.get(prefix + "top_p", 1.0)),
+                repetition_penalty=penalty,
+                greedy=not said.get(sample, True),
+            )
+        )
+    return rules[0], rules[1]
+
+
+def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
+    device, dtype = torch.device(setup.device), compute_dtype(setup.dtype)
+    specs = talkers.tensors(config.talker) | predictors.tensors(config.talker)
+    if folder is None or setup.random_seed is not None:
+        seed = setup.random_seed or 0
+        _log.warning("weights are RANDOM (seed %d): this speaks noise", seed)
+        state = random_tensors(specs, seed, device=device, dtype=dtype)
+    else:
+        state = load_tensors(folder, specs, ignored=IGNORED, device=device, dtype=dtype)
+    talker = Talker.load(state, config.talker, setup.positions)
+    predictor = Predictor.load(state, config.talker, talker.codec_table)
+    pad = config.ids.tts_pad
+    table = SlotTable(
+        config.talker, setup.slots, setup.positions, device=device, dtype=dtype, text_pad=pad
+    )
+    rule, fine_rule = generation_rules(folder)
+    return FrameLoop(talker, predictor, table, config.talker, rule, fine_rule)
+
+
+def _codec(folder: Path | None, config: CodecConfig, setup: Setup) -> Codec:
+    if folder is not None and setup.random_seed is None:
+        at = folder / CODEC_FOLDER
+        return open_codec(at, setup.slots, device=setup.device, ops=setup.codec_ops)
+    specs = decoder_tensors(config.decoder)
+    tensors = random_tensors(specs, (setup.random_seed or 0) + 1, device=setup.device)
+    decoder = CodecDecoder(config.decoder, tensors, setup.codec_ops)
+    return Codec(decoder, decoder.arena(setup.slots), MAX_FRAMES)
+
+
+def _tokenizer(folder: Path | None, config: ModelConfig) -> Tokenizer:
+    if folder is None:
+        return HashTokenizer(config.ids.im_start)
+    return FolderTokenizer(folder)
+
+
+def _check_pair(config: ModelConfig, codec: CodecConfig) -> None:
+    """Codes of the talker must be codes of the codec."""
+    groups, books = config.talker.code_groups, codec.decoder.quantizers
+    if groups != books:
+        raise ConfigError(f"the talker makes {groups} codes per frame, the codec takes {books}")
+    vocab, size = config.talker.predictor.vocab, codec.decoder.codebook_size
+    if vocab > size:
+        raise ConfigError(f"the talker has {vocab} codes, a codebook of the codec only {size}")
