@@ -1,8 +1,9 @@
 """Record what the reference implementation says about the tiny talkers of the tests.
 
 Run in an environment of its own that holds ``qwen-tts==0.1.1``, ``transformers==4.57.3``, torch and
-this package; writes tests/vectors/qwen3_tts/talker.npz. Weights are not recorded: they are random
-with a fixed seed (tests/engine/models/talker_kit.py).
+this package; writes talker.npz and talker_speaker.npz to tests/vectors/qwen3_tts (arguments
+``talkers`` or ``speaker``: only one of them). One thread (OMP_NUM_THREADS=1) is fastest. Weights
+are not recorded: they are random with a fixed seed (tests/engine/models/talker_kit.py).
 """
 
 import sys
@@ -31,6 +32,7 @@ from qwen_tts.core.models import (  # noqa: E402
     Qwen3TTSConfig,
     Qwen3TTSForConditionalGeneration,
 )
+from qwen_tts.core.models.modeling_qwen3_tts import mel_spectrogram  # noqa: E402
 
 LEAST_FRAMES = 30
 
@@ -80,18 +82,54 @@ def speak(model: Any, case: kit.Case) -> tuple[list[Any], list[Any]]:
     return codes, hidden
 
 
-def main() -> None:
+def record_talkers(folder: Path) -> None:
+    """Codes and hidden states of every case."""
     arrays: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for case in kit.cases():
-            codes, hidden = speak(reference(case, Path(folder)), case)
-            for index, (code, state) in enumerate(zip(codes, hidden, strict=True)):
-                assert len(code) >= LEAST_FRAMES, f"{case.name}/{index}: {len(code)} frames"
-                arrays[f"{case.name}/{index}/codes"] = code.numpy().astype(np.int16)
-                arrays[f"{case.name}/{index}/hidden"] = state.numpy().astype(np.float32)
-                print(case.name, index, len(code), flush=True)
-    kit.VECTORS.mkdir(parents=True, exist_ok=True)
+    for case in kit.cases():
+        codes, hidden = speak(reference(case, folder), case)
+        for index, (code, state) in enumerate(zip(codes, hidden, strict=True)):
+            assert len(code) >= LEAST_FRAMES, f"{case.name}/{index}: {len(code)} frames"
+            arrays[f"{case.name}/{index}/codes"] = code.numpy().astype(np.int16)
+            arrays[f"{case.name}/{index}/hidden"] = state.numpy().astype(np.float32)
+            print(case.name, index, len(code), flush=True)
     np.savez_compressed(kit.VECTORS / "talker.npz", **arrays)
+
+
+def record_speaker(folder: Path) -> None:
+    """Log-mel frames of a made-up recording, and the vector that the tiny encoder gives it."""
+    case = next(case for case in kit.cases() if case.kind == "base")
+    model = reference(case, folder)
+    pcm = kit.recording()
+    mel = mel_spectrogram(
+        torch.from_numpy(pcm)[None],
+        n_fft=1024,
+        num_mels=128,
+        sampling_rate=kit.RECORDING_RATE,
+        hop_size=256,
+        win_size=1024,
+        fmin=0,
+        fmax=12_000,
+    )
+    model.speaker_encoder.load_state_dict(
+        {
+            name.removeprefix("speaker_encoder."): tensor
+            for name, tensor in kit.speaker_checkpoint(folder).items()
+        }
+    )
+    vector = model.extract_speaker_embedding(pcm, kit.RECORDING_RATE)
+    np.savez_compressed(
+        kit.VECTORS / "talker_speaker.npz", mel=mel[0].numpy(), vector=vector.detach().numpy()
+    )
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or ["talkers", "speaker"]
+    kit.VECTORS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        if "talkers" in wanted:
+            record_talkers(Path(folder))
+        if "speaker" in wanted:
+            record_speaker(Path(folder))
 
 
 if __name__ == "__main__":

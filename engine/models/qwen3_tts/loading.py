@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from playhead.engine.models.qwen3_tts import predictor as predictors
 from playhead.engine.models.qwen3_tts import presets
+from playhead.engine.models.qwen3_tts import speaker as speakers
 from playhead.engine.models.qwen3_tts import talker as talkers
 from playhead.engine.models.qwen3_tts.codec import MAX_FRAMES, Codec, CodecDecoder, open_codec
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
@@ -26,6 +27,7 @@ from playhead.engine.models.qwen3_tts.prompt import Clone, Voices
 from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
+from playhead.engine.models.qwen3_tts.speaker import SpeakerEncoder
 from playhead.engine.models.qwen3_tts.talker import Talker
 from playhead.engine.models.qwen3_tts.text import FolderTokenizer, HashTokenizer, Tokenizer
 from playhead.engine.models.qwen3_tts.weights import (
@@ -69,6 +71,8 @@ def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
         raise ValueError("random weights and a number of frames go together: give both or neither")
     folder, config, codec_config = _describe(source, setup)
     _check_pair(config, codec_config)
+    for name, clone in setup.clones.items():
+        _check_clone(name, clone, config)
     if setup.positions > config.talker.max_positions:
         raise ConfigError(
             f"a context of {setup.positions} positions exceeds the model's, "
@@ -92,6 +96,17 @@ def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfi
         read_model_config(folder / "config.json"),
         read_codec_config(folder / CODEC_FOLDER / "config.json"),
     )
+
+
+def open_speaker_encoder(source: str | Path, *, device: str = "cpu") -> SpeakerEncoder:
+    """The part of a ``base`` model that makes a voice from a recording (see ``Clone``). Raises as
+    :func:`open_runner`, and ConfigError for a model without one."""
+    folder = model_folder(source)
+    config = read_model_config(folder / "config.json").speaker_encoder
+    if config is None:
+        raise ConfigError(f"{folder} holds no speaker encoder: only base models do")
+    state = load_tensors(folder, speakers.tensors(config), ignored=(talkers.PREFIX,), device=device)
+    return SpeakerEncoder.load(state, config)
 
 
 def generation_rules(folder: Path | None) -> tuple[Sampling, Sampling]:
@@ -159,3 +174,22 @@ def _check_pair(config: ModelConfig, codec: CodecConfig) -> None:
     vocab, size = config.talker.predictor.vocab, codec.decoder.codebook_size
     if vocab > size:
         raise ConfigError(f"the talker has {vocab} codes, a codebook of the codec only {size}")
+
+
+def _check_clone(name: str, clone: Clone, config: ModelConfig) -> None:
+    """A cloned voice must be one of this model's."""
+    if config.kind != "base":
+        raise ConfigError(f"voice {name!r}: a {config.kind} model clones no voices, base models do")
+    hidden, groups = config.talker.hidden, config.talker.code_groups
+    if clone.vector.shape != (hidden,):
+        raise ConfigError(
+            f"voice {name!r}: its vector has shape {list(clone.vector.shape)}, not [{hidden}]"
+        )
+    codes = clone.codes
+    if codes is None:
+        return
+    vocab = config.talker.predictor.vocab
+    if codes.ndim != 2 or codes.shape[1] != groups or not ((codes >= 0) & (codes < vocab)).all():
+        raise ConfigError(
+            f"voice {name!r}: its codes must be [frames, {groups}] from 0 to {vocab - 1}"
+        )

@@ -23,6 +23,7 @@ USER_TURN = (500, 90, 198)
 HIDDEN = 64
 GROUPS = 16
 MOST_FRAMES = 33
+RECORDING_RATE = 24_000
 
 
 def talker_dict(form: str) -> dict[str, Any]:
@@ -188,6 +189,27 @@ def checkpoint(config: ModelConfig, seed: int) -> dict[str, Any]:
 
     specs = talker.tensors(config.talker) | predictor.tensors(config.talker)
     return random_tensors(specs, seed)
+
+
+def speaker_checkpoint(folder: Path) -> dict[str, Any]:
+    """Random tensors of the tiny speaker encoder under their names in a checkpoint."""
+    from playhead.engine.models.qwen3_tts import speaker
+    from playhead.engine.models.qwen3_tts.weights import random_tensors
+
+    config = model_config("base", "1b7", folder).speaker_encoder
+    assert config is not None
+    return random_tensors(speaker.tensors(config), 21)
+
+
+def recording() -> npt.NDArray[np.float32]:
+    """A second and a half of gliding tones in noise."""
+    rng = np.random.default_rng(9)
+    at = np.arange(int(1.5 * RECORDING_RATE)) / RECORDING_RATE
+    tones = [
+        np.sin(2 * np.pi * (hz + 40 * at) * at) / n for n, hz in enumerate((140, 900, 5_000), 1)
+    ]
+    loud = 0.25 * sum(tones) * (0.6 + 0.4 * np.sin(9 * at))
+    return (loud + 0.01 * rng.standard_normal(len(at))).astype(np.float32)
 
 
 def recorded(name: str, spoken: Sequence[Spoken]) -> list[dict[str, npt.NDArray[Any]]]:

@@ -2,6 +2,7 @@
 """Opening a model folder, and what is wrong with bad ones."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,18 @@ from playhead.engine.models.qwen3_tts import predictor as predictors
 from playhead.engine.models.qwen3_tts import talker as talkers
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.config import read_model_config
-from playhead.engine.models.qwen3_tts.loading import Setup, generation_rules, open_runner
+from playhead.engine.models.qwen3_tts.loading import (
+    Setup,
+    generation_rules,
+    open_runner,
+    open_speaker_encoder,
+)
+from playhead.engine.models.qwen3_tts.prompt import Clone
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.text import HashTokenizer
 from playhead.engine.models.qwen3_tts.weights import random_tensors
-from safetensors.torch import save_file
-from talker_kit import model_dict
+from safetensors.torch import load_file, save_file
+from talker_kit import RECORDING_RATE, model_dict, recording, speaker_checkpoint
 
 SMALL = Setup(slots=2, positions=64)
 
@@ -164,3 +171,42 @@ def test_presets_have_as_many_elements_as_the_published_files(size: str, element
 def test_unknown_presets_are_refused() -> None:
     with pytest.raises(ValueError, match=r"available are 1\.7b, 0\.6b"):
         presets.model_config("7b")
+
+
+@pytest.fixture
+def base(folder: Path) -> Path:
+    """The tiny model as one that clones voices."""
+    edit(folder / "config.json", **model_dict("base", "1b7"))
+    tensors = load_file(folder / "model.safetensors") | speaker_checkpoint(folder)
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+def test_a_recording_becomes_a_voice(base: Path) -> None:
+    vector = open_speaker_encoder(base).describe(recording(), RECORDING_RATE)
+    setup = replace(SMALL, clones={"me": Clone(vector)})
+    model = open_runner(base, setup)
+    assert model.info.voices == ("me",)
+    assert lab.say(model, 1, "One two three", "me").frames > 0
+
+
+def test_only_base_models_make_voices_from_recordings(folder: Path) -> None:
+    with pytest.raises(ValueError, match="only base models do"):
+        open_speaker_encoder(folder)
+    with pytest.raises(ValueError, match="a custom_voice model clones no voices"):
+        open_runner(folder, replace(SMALL, clones={"me": Clone(np.zeros(64, np.float32))}))
+
+
+@pytest.mark.parametrize(
+    ("clone", "said"),
+    [
+        (Clone(np.zeros(32, np.float32)), r"shape \[32\], not \[64\]"),
+        (Clone(np.zeros(64, np.float32), np.zeros((4, 15), np.int64), (1,)), r"\[frames, 16\]"),
+        (Clone(np.zeros(64, np.float32), np.full((4, 16), 2048), (1,)), "from 0 to 2047"),
+        (Clone(np.zeros(64, np.float32), np.full((4, 16), -1), (1,)), "from 0 to 2047"),
+    ],
+    ids=["vector", "groups", "above", "below"],
+)
+def test_a_voice_of_another_model_is_refused(base: Path, clone: Clone, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        open_runner(base, replace(SMALL, clones={"me": clone}))
