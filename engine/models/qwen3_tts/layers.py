@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from playhead.engine.models.qwen3_tts.config import PredictorConfig, TalkerConfig
 from playhead.engine.models.qwen3_tts.weights import TensorSpec, dense, scale
 from torch import Tensor
 from torch.nn import functional as F
@@ -31,6 +32,20 @@ class StackShape:
     intermediate: int
     eps: float
     theta: float
+
+    @classmethod
+    def of(cls, config: TalkerConfig | PredictorConfig) -> "StackShape":
+        """The layers of a talker or predictor."""
+        return cls(
+            config.layers,
+            config.hidden,
+            config.heads,
+            config.kv_heads,
+            config.head_dim,
+            config.intermediate,
+            config.norm_eps,
+            config.rope_theta,
+        )
 
     @property
     def q_width(self) -> int:

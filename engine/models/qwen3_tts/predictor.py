@@ -7,7 +7,7 @@ values live for one frame.
 from dataclasses import dataclass
 
 import torch
-from playhead.engine.models.qwen3_tts.config import PredictorConfig, TalkerConfig
+from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.layers import (
     PLAIN_OPS,
     LayerOps,
@@ -28,24 +28,10 @@ PREFIX = "talker.code_predictor."
 PROJECTION = PREFIX + "small_to_mtp_projection."
 
 
-def stack_shape(config: PredictorConfig) -> StackShape:
-    """Sizes of the predictor's layers."""
-    return StackShape(
-        config.layers,
-        config.hidden,
-        config.heads,
-        config.kv_heads,
-        config.head_dim,
-        config.intermediate,
-        config.norm_eps,
-        config.rope_theta,
-    )
-
-
 def tensors(config: TalkerConfig) -> dict[str, TensorSpec]:
     """Every tensor of the predictor in a checkpoint."""
     own = config.predictor
-    out = stack_shape(own).tensors(PREFIX + "model.")
+    out = StackShape.of(own).tensors(PREFIX + "model.")
     for group in range(own.code_groups - 1):
         table = TensorSpec((own.vocab, config.hidden), 0.5)
         out[f"{PREFIX}model.codec_embedding.{group}.weight"] = table
@@ -101,7 +87,7 @@ class Predictor:
         """From checkpoint tensors, used as they are; ``first_table`` is the talker's embedding of
         codes [talker vocab, talker hidden]. Raises KeyError for a missing tensor."""
         own = config.predictor
-        shape, groups = stack_shape(own), range(own.code_groups - 1)
+        shape, groups = StackShape.of(own), range(own.code_groups - 1)
         tables = torch.cat([state[f"{PREFIX}model.codec_embedding.{i}.weight"] for i in groups])
         projection = None
         if own.hidden != config.hidden:

@@ -28,20 +28,6 @@ PREFIX = "talker."
 _ROWS_AT_ONCE = 8192
 
 
-def stack_shape(config: TalkerConfig) -> StackShape:
-    """Sizes of the talker's layers."""
-    return StackShape(
-        config.layers,
-        config.hidden,
-        config.heads,
-        config.kv_heads,
-        config.head_dim,
-        config.intermediate,
-        config.norm_eps,
-        config.rope_theta,
-    )
-
-
 def tensors(config: TalkerConfig) -> dict[str, TensorSpec]:
     """Every tensor of the talker in a checkpoint, without the predictor's."""
     hidden, text = config.hidden, config.text_hidden
@@ -53,7 +39,7 @@ def tensors(config: TalkerConfig) -> dict[str, TensorSpec]:
         PREFIX + "text_projection.linear_fc2.weight": dense(hidden, text),
         PREFIX + "text_projection.linear_fc2.bias": bias(hidden),
         PREFIX + "codec_head.weight": dense(config.vocab, hidden),
-        **stack_shape(config).tensors(PREFIX + "model."),
+        **StackShape.of(config).tensors(PREFIX + "model."),
     }
 
 
@@ -95,7 +81,7 @@ class Talker:
     def load(cls, state: State, config: TalkerConfig, positions: int) -> "Talker":
         """From checkpoint tensors, which are used as they are: on their device, in their dtype.
         Raises KeyError for a missing tensor."""
-        shape = stack_shape(config)
+        shape = StackShape.of(config)
         codec_table = state[PREFIX + "model.codec_embedding.weight"]
         return cls(
             stack=Stack.load(state, PREFIX + "model.", shape),
