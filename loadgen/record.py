@@ -21,7 +21,7 @@ class RecordError(ValueError):
     """A file that is no raw record; the message names the file, the line and what was expected."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chunk:
     """One audio message. ``sent`` is the server's stamp in its own milliseconds; ``slack`` and
     ``depth`` (milliseconds) are what it believed when it routed the chunk."""
@@ -36,7 +36,7 @@ class Chunk:
     sent: float
 
 
-@dataclass(slots=True)
+@dataclass
 class Record:
     """One utterance. ``None``: it never came to that.
 
@@ -82,8 +82,13 @@ class Record:
     message: str = ""
 
     def as_line(self) -> dict[str, Any]:
-        """A JSON object."""
-        return {"kind": "utterance", **asdict(self)}
+        """A JSON object. Written while a run goes on, so without the deep copies of ``asdict``."""
+        return {
+            "kind": "utterance",
+            **vars(self),
+            "chunks": [vars(chunk) for chunk in self.chunks],
+            "stalls": [asdict(stall) for stall in self.stalls],
+        }
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> "Record":
