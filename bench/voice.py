@@ -66,8 +66,10 @@ def main() -> None:
                     taken.append((time.perf_counter() - begun) * 1e3)
             taken.sort()
             audio = batch * frames * 12.5
-            print(f"batch {batch} x {frames:2d} frames ms  best {taken[0]:.2f} "
-                  f"median {taken[len(taken) // 2]:.2f}  real-time factor {taken[0] / audio:.4f}")
+            print(
+                f"batch {batch} x {frames:2d} frames ms  best {taken[0]:.2f} "
+                f"median {taken[len(taken) // 2]:.2f}  real-time factor {taken[0] / audio:.4f}"
+            )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(f"peak memory {peak:.0f} MB")
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .base import Pcm
 from .pcm import FULL_SCALE, to_int16
 
-MULAW_BIAS = 132   # 33 at 14 bits: makes every segment start at a power of two
+MULAW_BIAS = 132  # 33 at 14 bits: makes every segment start at a power of two
 MULAW_CLIP = 32767  # largest biased magnitude that still has a code
 ALAW_INVERT = 0x55  # A-law sends every other bit inverted
 POSITIVE = 0x80

@@ -154,8 +154,8 @@ class OpusPacker:
         self._encoder = PacketEncoder(sample_rate)
         self.pre_skip = self._encoder.lookahead
         self._pending = np.zeros(0, np.float32)
-        self._taken = 0     # samples given to pack
-        self._coded = 0     # samples inside packets
+        self._taken = 0  # samples given to pack
+        self._coded = 0  # samples inside packets
         self._playable = 0  # samples announced so far
 
     def pack(self, pcm: Pcm) -> Encoded:

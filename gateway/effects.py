@@ -83,6 +83,14 @@ class Hold:
 
 
 Effect = (
-    Send | Close | OpenEncoder | CloseEncoder | Submit | PushText | CancelUtterance
-    | ForwardReport | ForwardDelay | Hold
+    Send
+    | Close
+    | OpenEncoder
+    | CloseEncoder
+    | Submit
+    | PushText
+    | CancelUtterance
+    | ForwardReport
+    | ForwardDelay
+    | Hold
 )

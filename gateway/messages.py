@@ -114,8 +114,18 @@ class CloseSession:
 
 
 ClientMessage = (
-    Hello | Start | Text | Flush | End | PlaybackReport | Cancel | Pause | ResumePlayback
-    | Ack | Ping | CloseSession
+    Hello
+    | Start
+    | Text
+    | Flush
+    | End
+    | PlaybackReport
+    | Cancel
+    | Pause
+    | ResumePlayback
+    | Ack
+    | Ping
+    | CloseSession
 )
 
 # ---------------------------------------------------------------- server to client

@@ -49,9 +49,7 @@ class Outbox:
         self._kept.append(kept)
         self._bytes += kept.size
         self._seconds += seconds
-        while self._kept and (
-            self._bytes > self._most_bytes or self._seconds > self._most_seconds
-        ):
+        while self._kept and (self._bytes > self._most_bytes or self._seconds > self._most_seconds):
             self._drop_oldest()
 
     def acknowledge(self, seq: int) -> bool:

@@ -11,9 +11,7 @@ class Channel:
 
     def __init__(self, limits: Limits) -> None:
         self.attached = True
-        self.outbox = Outbox(
-            most_bytes=limits.outbox_bytes, most_seconds=limits.outbox_seconds
-        )
+        self.outbox = Outbox(most_bytes=limits.outbox_bytes, most_seconds=limits.outbox_seconds)
 
     @property
     def next_seq(self) -> int:

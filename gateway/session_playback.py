@@ -18,9 +18,9 @@ class Playback:
         self._threshold = threshold
         self._fresh = fresh
         self._quantum = quantum
-        self._dry_at: float | None = None     # open loop: when all that was sent is played
+        self._dry_at: float | None = None  # open loop: when all that was sent is played
         self._held_left: float | None = None  # open loop: seconds left to play, while held
-        self._moved_at = 0.0                  # last send, report or release
+        self._moved_at = 0.0  # last send, report or release
         self._reported_at = 0.0
         self.report: PlaybackReport | None = None
         self.sent = 0

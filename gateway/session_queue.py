@@ -82,8 +82,12 @@ class Queue:
         samples = current.playback.sent
         self._remove(current, current.outcome(samples))
         message = Done(
-            seq=self._channel.next_seq, epoch=current.epoch, samples=samples, heard=samples,
-            estimated=estimated, reason=current.finish.value,
+            seq=self._channel.next_seq,
+            epoch=current.epoch,
+            samples=samples,
+            heard=samples,
+            estimated=estimated,
+            reason=current.finish.value,
         )
         return self._channel.post(message) + self.advance(now)
 
@@ -95,8 +99,12 @@ class Queue:
         outcome = utterance.outcome(position)
         self._remove(utterance, outcome)
         message = Cancelled(
-            seq=self._channel.next_seq, epoch=outcome.epoch, heard=outcome.heard,
-            heard_text=outcome.heard_text, unheard_text=outcome.unheard_text, estimated=estimated,
+            seq=self._channel.next_seq,
+            epoch=outcome.epoch,
+            heard=outcome.heard,
+            heard_text=outcome.heard_text,
+            unheard_text=outcome.unheard_text,
+            estimated=estimated,
         )
         return _release(utterance) + self._channel.post(message)
 
@@ -105,10 +113,15 @@ class Queue:
         outcome = utterance.outcome(utterance.playback.heard(now)[0])
         self._remove(utterance, outcome)
         message = Failed(
-            seq=self._channel.next_seq, epoch=outcome.epoch, code=fault.code,
-            message=fault.message, expected=_ADVICE.get(fault.code, "the same text again"),
+            seq=self._channel.next_seq,
+            epoch=outcome.epoch,
+            code=fault.code,
+            message=fault.message,
+            expected=_ADVICE.get(fault.code, "the same text again"),
             retry_after=None if fault.retry_after is None else fault.retry_after * 1_000,
-            heard=outcome.heard, heard_text=outcome.heard_text, unheard_text=outcome.unheard_text,
+            heard=outcome.heard,
+            heard_text=outcome.heard_text,
+            unheard_text=outcome.unheard_text,
         )
         return _release(utterance) + self._channel.post(message)
 

@@ -34,7 +34,11 @@ def check(
     heard = max(min(report.heard, consumed), last.heard if last else 0)
     received = min(report.received, sent)
     believed = replace(
-        report, received=received, consumed=consumed, discarded=discarded, heard=heard,
+        report,
+        received=received,
+        consumed=consumed,
+        discarded=discarded,
+        heard=heard,
         buffered=max(0, received - consumed - discarded),
     )
     return verdict, believed
@@ -51,9 +55,7 @@ def _goes_back(report: PlaybackReport, last: PlaybackReport) -> bool:
     )
 
 
-def to_engine(
-    report: PlaybackReport, *, utterance: int, wire_rate: int, model_rate: int
-) -> Report:
+def to_engine(report: PlaybackReport, *, utterance: int, wire_rate: int, model_rate: int) -> Report:
     """The report in model samples and seconds."""
 
     def model(samples: int) -> int:

@@ -209,8 +209,11 @@ class Speech:
         if isinstance(event, TextWarning):
             return self._channel.post(
                 Warn(
-                    seq=self._channel.next_seq, epoch=current.epoch, code=event.code,
-                    message=event.message, text=event.text,
+                    seq=self._channel.next_seq,
+                    epoch=current.epoch,
+                    code=event.code,
+                    message=event.message,
+                    text=event.text,
                 )
             )
         current.engine_ended(event.reason)

@@ -25,11 +25,11 @@ from playhead.gateway.messages import (
 
 
 class State(Enum):
-    NEW = "new"                # no hello yet
-    READY = "ready"            # no utterance takes text
-    COMPOSING = "composing"    # the newest utterance takes text
+    NEW = "new"  # no hello yet
+    READY = "ready"  # no utterance takes text
+    COMPOSING = "composing"  # the newest utterance takes text
     DISCARDING = "discarding"  # the newest utterance ended by itself; the rest of its text comes
-    DRAINING = "draining"      # no utterance takes text, and none may be opened
+    DRAINING = "draining"  # no utterance takes text, and none may be opened
     ENDED = "ended"
 
 

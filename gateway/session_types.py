@@ -20,10 +20,10 @@ class ServerFacts:
     server: str
     voices: tuple[str, ...]
     default_voice: str
-    model_rate: int                             # Hz
-    formats: tuple[Mapping[str, Any], ...]      # codecs.registry.formats
-    open_format: Callable[[str, int], Format]   # codecs.registry.open_format
-    new_utterance: Callable[[], int]            # process-wide unique numbers
+    model_rate: int  # Hz
+    formats: tuple[Mapping[str, Any], ...]  # codecs.registry.formats
+    open_format: Callable[[str, int], Format]  # codecs.registry.open_format
+    new_utterance: Callable[[], int]  # process-wide unique numbers
     limits: Limits = field(default_factory=Limits)
 
 

@@ -33,10 +33,22 @@ _MONTH_DAY = (
     r"(\d{1,2})\b(?![\d:])"
 )
 _SPELLINGS = {
-    "dr": "doctor", "mr": "mister", "mrs": "missus", "st": "street", "ok": "okay",
-    "seashells": "sea shells", "seashore": "sea shore", "percent": "per cent", "cannot": "can not",
-    "ill": "i will", "its": "it is", "thats": "that is",
-    "everyday": "every day", "woodchuck": "wood chuck", "anymore": "any more", "grey": "gray",
+    "dr": "doctor",
+    "mr": "mister",
+    "mrs": "missus",
+    "st": "street",
+    "ok": "okay",
+    "seashells": "sea shells",
+    "seashore": "sea shore",
+    "percent": "per cent",
+    "cannot": "can not",
+    "ill": "i will",
+    "its": "it is",
+    "thats": "that is",
+    "everyday": "every day",
+    "woodchuck": "wood chuck",
+    "anymore": "any more",
+    "grey": "gray",
 }
 
 
@@ -98,8 +110,15 @@ def _year_or_cardinal(number: int) -> str:
 
 
 def _ordinal(number: int) -> str:
-    special = {"one": "first", "two": "second", "three": "third", "five": "fifth",
-               "eight": "eighth", "nine": "ninth", "twelve": "twelfth"}
+    special = {
+        "one": "first",
+        "two": "second",
+        "three": "third",
+        "five": "fifth",
+        "eight": "eighth",
+        "nine": "ninth",
+        "twelve": "twelfth",
+    }
     head, _, last = _cardinal(number).rpartition(" ")
     if last in special:
         last = special[last]

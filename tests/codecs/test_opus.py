@@ -77,9 +77,7 @@ def test_each_packet_adds_its_playable_samples() -> None:
     assert (second.samples, len(second.packets)) == (480, 1)
     last = packer.finish()
     assert (last.samples, len(last.packets)) == (1000 - 804, 1)
-    assert all(
-        sum(piece.packets) == len(piece.data) for piece in (first, second, last)
-    )
+    assert all(sum(piece.packets) == len(piece.data) for piece in (first, second, last))
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -52,9 +52,14 @@ def segments_of(deltas: list[str]) -> list[Segment]:
         ("a title\n\nthe text", ["a title", "the text"]),
         ("...\nHello", ["...\nHello"]),
         # clauses: the first may be short, but no single word; later ones are longer
-        ("Well, I think so, and then we go on, and on, and on, for ever and ever, and more.",
-         ["Well, I think so,",
-          "and then we go on, and on, and on, for ever and ever,", "and more."]),
+        (
+            "Well, I think so, and then we go on, and on, and on, for ever and ever, and more.",
+            [
+                "Well, I think so,",
+                "and then we go on, and on, and on, for ever and ever,",
+                "and more.",
+            ],
+        ),
         ("One two three: 4", ["One two three:", "4"]),
         ("One two three,four", ["One two three,four"]),
         ("One two three,", ["One two three,"]),
@@ -127,11 +132,51 @@ def test_marks_without_end_are_decided_within_the_window(mark: str) -> None:
     assert max(len(segment.text) for segment in found) <= MAX_CHARS + LOOK_AHEAD
 
 
-PIECES = st.sampled_from([
-    "Hello", "the", "Dr", "Mr.", "U.S.", "p.m.", "I", "etc.", "No.", "3", "14", ".", ". ", "...",
-    "…", "!", "?", ",", ", ", ": ", ";", "—", " ", "\n", "\n\n", '"', ")", "'", "The", "he", "A",
-    "http://a.b", "$5.99", "。", "😀", "\u0301", "\ud800", "word " * 60, "a" * 260, "1.", "J.",
-])
+PIECES = st.sampled_from(
+    [
+        "Hello",
+        "the",
+        "Dr",
+        "Mr.",
+        "U.S.",
+        "p.m.",
+        "I",
+        "etc.",
+        "No.",
+        "3",
+        "14",
+        ".",
+        ". ",
+        "...",
+        "…",
+        "!",
+        "?",
+        ",",
+        ", ",
+        ": ",
+        ";",
+        "—",
+        " ",
+        "\n",
+        "\n\n",
+        '"',
+        ")",
+        "'",
+        "The",
+        "he",
+        "A",
+        "http://a.b",
+        "$5.99",
+        "。",
+        "😀",
+        "\u0301",
+        "\ud800",
+        "word " * 60,
+        "a" * 260,
+        "1.",
+        "J.",
+    ]
+)
 
 
 @settings(deadline=None)

@@ -69,9 +69,7 @@ class Talk:
     """A session after ``hello`` at 0 s. ``say`` and the like return the effects."""
 
     def __init__(self, limits: Limits | None = None, *, greet: bool = True, **hello: Any) -> None:
-        self.session = Session(
-            facts(limits), session="s1", token="t1", client="carol", now=0.0
-        )
+        self.session = Session(facts(limits), session="s1", token="t1", client="carol", now=0.0)
         self.ready: m.Ready | None = None
         self.total = 0  # samples of the current utterance so far
         if greet:

@@ -15,9 +15,7 @@ def script(text: str, *placed: tuple[str, int]) -> Script:
     for word, position in placed:
         at = text.index(word, at)
         end = at + len(word)
-        made.add_words(
-            (SpokenWord(text=word, position=position, char_start=at, char_end=end),)
-        )
+        made.add_words((SpokenWord(text=word, position=position, char_start=at, char_end=end),))
         at = end
     return made
 
@@ -31,8 +29,8 @@ HELLO = script(
     ("heard", "text"),
     [
         (0, ""),
-        (1, "Well,"),          # the comma touches a heard word
-        (400, "Well,"),        # sample 400 has not been played yet
+        (1, "Well,"),  # the comma touches a heard word
+        (400, "Well,"),  # sample 400 has not been played yet
         (401, "Well, hello"),
         (650, "Well, hello"),
         (801, "Well, hello (dear)"),
@@ -97,9 +95,7 @@ def test_parts_add_up_and_never_shrink(
     bounds = iter(sorted(offsets))
     for position in sorted(positions):
         start, end = next(bounds), next(bounds)
-        made.add_words(
-            (SpokenWord(text="w", position=position, char_start=start, char_end=end),)
-        )
+        made.add_words((SpokenWord(text="w", position=position, char_start=start, char_end=end),))
     before, after = made.split(heard)
     assert before + after == text
     assert made.split(heard + more)[0].startswith(before)

@@ -18,16 +18,12 @@ def test_type_names_are_unique_in_each_direction() -> None:
 
 
 def test_every_message_belongs_to_a_direction() -> None:
-    typed = {
-        cls for _, cls in inspect.getmembers(m, inspect.isclass) if "type" in vars(cls)
-    }
+    typed = {cls for _, cls in inspect.getmembers(m, inspect.isclass) if "type" in vars(cls)}
     assert typed == {*CLIENT, *SERVER}
 
 
 def test_numbered_messages_alone_have_a_seq() -> None:
-    numbered = {
-        cls for cls in SERVER if "seq" in {field.name for field in dataclasses.fields(cls)}
-    }
+    numbered = {cls for cls in SERVER if "seq" in {field.name for field in dataclasses.fields(cls)}}
     assert numbered == set(get_args(m.NumberedMessage))
 
 
@@ -38,7 +34,17 @@ def test_messages_cannot_change() -> None:
 
 def test_audio_is_not_shown() -> None:
     audio = m.Audio(
-        seq=1, epoch=1, index=0, position=0, samples=2, words=(), lane=Lane.URGENT, slack=None,
-        depth=0.0, sent=0.0, final=False, data=b"secret sound",
+        seq=1,
+        epoch=1,
+        index=0,
+        position=0,
+        samples=2,
+        words=(),
+        lane=Lane.URGENT,
+        slack=None,
+        depth=0.0,
+        sent=0.0,
+        final=False,
+        data=b"secret sound",
     )
     assert "secret" not in repr(audio)

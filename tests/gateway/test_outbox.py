@@ -15,8 +15,18 @@ def started(seq: int) -> m.Started:
 def audio(seq: int, size: int = 100, words: int = 0) -> m.Audio:
     word = m.SpokenWord(text="w", position=0, char_start=0, char_end=1)
     return m.Audio(
-        seq=seq, epoch=1, index=0, position=0, samples=size // 2, words=(word,) * words,
-        lane=Lane.URGENT, slack=None, depth=0.0, sent=0.0, final=False, data=bytes(size),
+        seq=seq,
+        epoch=1,
+        index=0,
+        position=0,
+        samples=size // 2,
+        words=(word,) * words,
+        lane=Lane.URGENT,
+        slack=None,
+        depth=0.0,
+        sent=0.0,
+        final=False,
+        data=bytes(size),
     )
 
 
@@ -100,7 +110,13 @@ def test_weights() -> None:
         seq=1, epoch=1, heard=0, heard_text="a" * 10, unheard_text="b" * 5, estimated=False
     )
     failed = m.Failed(
-        seq=1, epoch=1, code="c", message="m", expected="e", heard=0, heard_text="",
+        seq=1,
+        epoch=1,
+        code="c",
+        message="m",
+        expected="e",
+        heard=0,
+        heard_text="",
         unheard_text="b" * 5,
     )
     assert weigh(started(1)) == OVERHEAD

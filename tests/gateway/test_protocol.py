@@ -14,14 +14,28 @@ from playhead.gateway import messages as m
 from playhead.gateway.protocol import SUBPROTOCOLS, Encoding, ProtocolError, Wire
 
 CODES = {
-    "bad_message", "unknown_type", "unknown_field", "missing_field", "bad_value", "text_too_long",
+    "bad_message",
+    "unknown_type",
+    "unknown_field",
+    "missing_field",
+    "bad_value",
+    "text_too_long",
 }
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 encodings = st.sampled_from(ENCODINGS)
 AUDIO = m.Audio(
-    seq=3, epoch=2, index=1, position=480, samples=2,
-    words=(m.SpokenWord(text="Hé", position=480, char_start=0, char_end=2),), lane=Lane.BACKGROUND,
-    slack=None, depth=80.0, sent=1234.5, final=False, data=b"\x00\x01\x02\x03",
+    seq=3,
+    epoch=2,
+    index=1,
+    position=480,
+    samples=2,
+    words=(m.SpokenWord(text="Hé", position=480, char_start=0, char_end=2),),
+    lane=Lane.BACKGROUND,
+    slack=None,
+    depth=80.0,
+    sent=1234.5,
+    final=False,
+    data=b"\x00\x01\x02\x03",
 )
 
 
@@ -50,7 +64,9 @@ def test_server_messages_round_trip(
 
 def test_msgpack_frame_literally() -> None:
     assert msgpack.unpackb(Wire("msgpack").encode(m.Started(seq=1, epoch=2))[0]) == {
-        "type": "started", "seq": 1, "epoch": 2,
+        "type": "started",
+        "seq": 1,
+        "epoch": 2,
     }
 
 
@@ -131,8 +147,19 @@ def test_size_limit_of_client_frames(encoding: Encoding) -> None:
 
 def test_large_audio_reaches_a_client() -> None:
     long = m.Audio(
-        seq=1, epoch=1, index=0, position=0, samples=1, words=AUDIO.words * 300, lane=Lane.URGENT,
-        slack=1.0, depth=1.0, sent=1.0, final=True, data=bytes(400_000), packets=(40,) * 1_000,
+        seq=1,
+        epoch=1,
+        index=0,
+        position=0,
+        samples=1,
+        words=AUDIO.words * 300,
+        lane=Lane.URGENT,
+        slack=1.0,
+        depth=1.0,
+        sent=1.0,
+        final=True,
+        data=bytes(400_000),
+        packets=(40,) * 1_000,
     )
     for encoding in ENCODINGS:
         (frame,) = Wire(encoding).encode(long)
@@ -201,6 +228,14 @@ def test_report_frame_of_the_documentation() -> None:
         '"buffered":2400,"state":"playing","time":512.25,"seq":7,"echo":88.5,"hold":3}'
     )
     assert Wire("json").decode_client(frame) == m.PlaybackReport(
-        epoch=1, received=4800, consumed=2400, heard=2000, buffered=2400,
-        state=ListenerState.PLAYING, time=512.25, seq=7, echo=88.5, hold=3.0,
+        epoch=1,
+        received=4800,
+        consumed=2400,
+        heard=2000,
+        buffered=2400,
+        state=ListenerState.PLAYING,
+        time=512.25,
+        seq=7,
+        echo=88.5,
+        hold=3.0,
     )

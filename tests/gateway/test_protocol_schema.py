@@ -12,7 +12,12 @@ from playhead.gateway.protocol_parse import ProtocolError
 from playhead.gateway.protocol_schema import CLIENT, SERVER, Spec, describe, spec_of
 
 REPORT: dict[str, Any] = {
-    "epoch": 1, "received": 10, "consumed": 4, "heard": 4, "buffered": 6, "state": "playing",
+    "epoch": 1,
+    "received": 10,
+    "consumed": 4,
+    "heard": 4,
+    "buffered": 6,
+    "state": "playing",
     "time": 1.5,
 }
 
@@ -35,17 +40,39 @@ def test_every_dataclass_field_has_a_kind(table: dict[str, Spec]) -> None:
 
 
 BAD_VALUES = [
-    ("hello", "speed", 0.49), ("hello", "speed", 2.01), ("hello", "speed", True),
-    ("hello", "speed", "1"), ("hello", "speed", float("nan")), ("hello", "speed", 10**400),
-    ("hello", "sample_rate", 24000.0), ("hello", "sample_rate", -1), ("hello", "codec", 7),
-    ("hello", "start_threshold", 2_001), ("hello", "playback_rate", float("inf")),
-    ("hello", "reports", 1), ("hello", "binary_audio", "yes"), ("hello", "voice", "v" * 65),
-    ("hello", "resume", "s1"), ("hello", "resume", []), ("start", "id", "i" * 129),
-    ("start", "speed", []), ("text", "text", None), ("text", "text", b"bytes"),
-    ("report", "epoch", True), ("report", "epoch", None), ("report", "received", 2**53),
-    ("report", "consumed", 1.5), ("report", "state", "dancing"), ("report", "state", ["playing"]),
-    ("report", "time", "now"), ("report", "starved", -0.1), ("report", "seq", -1),
-    ("cancel", "heard", -1), ("cancel", "epoch", {}), ("ack", "seq", "3"), ("ping", "time", None),
+    ("hello", "speed", 0.49),
+    ("hello", "speed", 2.01),
+    ("hello", "speed", True),
+    ("hello", "speed", "1"),
+    ("hello", "speed", float("nan")),
+    ("hello", "speed", 10**400),
+    ("hello", "sample_rate", 24000.0),
+    ("hello", "sample_rate", -1),
+    ("hello", "codec", 7),
+    ("hello", "start_threshold", 2_001),
+    ("hello", "playback_rate", float("inf")),
+    ("hello", "reports", 1),
+    ("hello", "binary_audio", "yes"),
+    ("hello", "voice", "v" * 65),
+    ("hello", "resume", "s1"),
+    ("hello", "resume", []),
+    ("start", "id", "i" * 129),
+    ("start", "speed", []),
+    ("text", "text", None),
+    ("text", "text", b"bytes"),
+    ("report", "epoch", True),
+    ("report", "epoch", None),
+    ("report", "received", 2**53),
+    ("report", "consumed", 1.5),
+    ("report", "state", "dancing"),
+    ("report", "state", ["playing"]),
+    ("report", "time", "now"),
+    ("report", "starved", -0.1),
+    ("report", "seq", -1),
+    ("cancel", "heard", -1),
+    ("cancel", "epoch", {}),
+    ("ack", "seq", "3"),
+    ("ping", "time", None),
 ]
 
 
@@ -113,18 +140,46 @@ def test_lenient_reading_skips_what_it_does_not_know() -> None:
 
 
 SERVER_MISFITS = [
-    ("ready", "voices", "ada"), ("ready", "limits", []), ("ready", "resumed", 0),
-    ("audio", "data", "text"), ("audio", "lane", "fast"), ("audio", "words", [3]),
-    ("audio", "packets", [1.5]), ("audio", "slack", "none"),
+    ("ready", "voices", "ada"),
+    ("ready", "limits", []),
+    ("ready", "resumed", 0),
+    ("audio", "data", "text"),
+    ("audio", "lane", "fast"),
+    ("audio", "words", [3]),
+    ("audio", "packets", [1.5]),
+    ("audio", "slack", "none"),
 ]
 AUDIO = {
-    "seq": 1, "epoch": 1, "index": 0, "position": 0, "samples": 1, "words": [], "lane": "urgent",
-    "slack": None, "depth": 1.0, "sent": 1.0, "final": False, "data": b"ab",
+    "seq": 1,
+    "epoch": 1,
+    "index": 0,
+    "position": 0,
+    "samples": 1,
+    "words": [],
+    "lane": "urgent",
+    "slack": None,
+    "depth": 1.0,
+    "sent": 1.0,
+    "final": False,
+    "data": b"ab",
 }
 READY = {
-    "session": "s", "token": "t", "resumed": False, "codec": "pcm_s16le", "sample_rate": 24_000,
-    "pre_skip": 0, "packet_samples": 0, "voice": "ada", "voices": ["ada"], "formats": [],
-    "limits": {}, "grace": 1.0, "epoch": 0, "time": 1.0, "model": "m", "server": "s",
+    "session": "s",
+    "token": "t",
+    "resumed": False,
+    "codec": "pcm_s16le",
+    "sample_rate": 24_000,
+    "pre_skip": 0,
+    "packet_samples": 0,
+    "voice": "ada",
+    "voices": ["ada"],
+    "formats": [],
+    "limits": {},
+    "grace": 1.0,
+    "epoch": 0,
+    "time": 1.0,
+    "model": "m",
+    "server": "s",
 }
 
 
@@ -144,7 +199,15 @@ def test_kinds_of_server_fields() -> None:
 
 def test_describe() -> None:
     assert [describe(v) for v in (None, True, 1.5, 3, 2**60, "a", [], {}, b"")] == [
-        "None", "True", "1.5", "3", "a number beyond 2^53", "'a'", "a list", "a dict", "a bytes",
+        "None",
+        "True",
+        "1.5",
+        "3",
+        "a number beyond 2^53",
+        "'a'",
+        "a list",
+        "a dict",
+        "a bytes",
     ]
 
 

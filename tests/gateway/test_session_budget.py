@@ -10,7 +10,11 @@ REPORT = m.PlaybackReport(
 )
 PING = m.Ping(0.0)
 SMALL = Limits(
-    control_rate=10.0, control_burst=2.0, text_rate=20.0, text_burst=3.0, frame_rate=100.0,
+    control_rate=10.0,
+    control_burst=2.0,
+    text_rate=20.0,
+    text_burst=3.0,
+    frame_rate=100.0,
     frame_burst=50.0,
 )
 

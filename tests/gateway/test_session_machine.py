@@ -43,8 +43,15 @@ from playhead.gateway.session import Session, refuse_resume
 from session_kit import facts
 
 LIMITS = Limits(
-    queued_utterances=3, text_waiting=60, text_utterance=80, grace=8.0, control_rate=20.0,
-    control_burst=40.0, open_burst=50.0, open_rate=50.0, error_burst=1_000.0,
+    queued_utterances=3,
+    text_waiting=60,
+    text_utterance=80,
+    grace=8.0,
+    control_rate=20.0,
+    control_burst=40.0,
+    open_burst=50.0,
+    open_rate=50.0,
+    error_burst=1_000.0,
 )
 TERMINAL = (m.Done, m.Cancelled, m.Failed)
 
@@ -54,9 +61,9 @@ class Client:
 
     def __init__(self) -> None:
         self.seen: dict[int, m.NumberedMessage] = {}
-        self.got = 0                          # highest contiguous seq
+        self.got = 0  # highest contiguous seq
         self.epoch = 0
-        self.position: dict[int, int] = {}    # audio of each epoch, contiguous
+        self.position: dict[int, int] = {}  # audio of each epoch, contiguous
         self.final: set[int] = set()
         self.ended: dict[int, m.NumberedMessage] = {}
         self.started: list[int] = []
@@ -95,9 +102,9 @@ class Engine:
         self.text: dict[int, str] = {}
         self.held: dict[int, ListenerState | None] = {}
         self.encoders: set[int] = set()
-        self.alive: list[int] = []            # may still give events
-        self.given: dict[int, int] = {}       # samples
-        self.dead: list[int] = []             # cancelled, with late output on its way
+        self.alive: list[int] = []  # may still give events
+        self.given: dict[int, int] = {}  # samples
+        self.dead: list[int] = []  # cancelled, with late output on its way
 
     def perform(self, effect: Effect) -> None:
         match effect:
@@ -134,7 +141,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.attached = True
         self.tokens = 0
         self.epoch_text: dict[int, str] = {}
-        self.composing: int | None = None     # the epoch whose text has not ended
+        self.composing: int | None = None  # the epoch whose text has not ended
         self.consumed: dict[int, int] = {}
         self.acknowledged = 0
         self.perform(self.session.receive(m.Hello(reports=reports), 0.0))
@@ -209,7 +216,8 @@ class SessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.live and self.attached and self.client.position)
     @rule(
-        play=st.sampled_from([0, 700, 10**6]), state=st.sampled_from(ListenerState),
+        play=st.sampled_from([0, 700, 10**6]),
+        state=st.sampled_from(ListenerState),
         ack=st.booleans(),
     )
     def report(self, play: int, state: ListenerState, ack: bool) -> None:
@@ -220,16 +228,23 @@ class SessionMachine(RuleBasedStateMachine):
         self.acknowledged = self.client.got if ack else self.acknowledged
         self.say(
             m.PlaybackReport(
-                epoch=epoch, received=received, consumed=consumed, heard=consumed,
-                buffered=received - consumed, state=state, time=self.now * 1_000,
-                seq=self.client.got if ack else None, echo=max(0.0, self.now - 0.05) * 1_000,
+                epoch=epoch,
+                received=received,
+                consumed=consumed,
+                heard=consumed,
+                buffered=received - consumed,
+                state=state,
+                time=self.now * 1_000,
+                seq=self.client.got if ack else None,
+                echo=max(0.0, self.now - 0.05) * 1_000,
                 hold=0.0,
             )
         )
 
     @precondition(lambda self: self.live and self.attached)
     @rule(
-        ahead=st.sampled_from([-480, 480, 50_000]), played=st.floats(0, 1),
+        ahead=st.sampled_from([-480, 480, 50_000]),
+        played=st.floats(0, 1),
         epoch=st.none() | st.integers(0, 5),
     )
     def lie(self, ahead: int, played: float, epoch: int | None) -> None:
@@ -242,8 +257,13 @@ class SessionMachine(RuleBasedStateMachine):
             self.acknowledged = max(self.acknowledged, claim)
         self.say(
             m.PlaybackReport(
-                epoch=epoch, received=claim, consumed=consumed, heard=consumed,
-                buffered=claim - consumed, state=ListenerState.PLAYING, time=self.now * 1_000,
+                epoch=epoch,
+                received=claim,
+                consumed=consumed,
+                heard=consumed,
+                buffered=claim - consumed,
+                state=ListenerState.PLAYING,
+                time=self.now * 1_000,
                 seq=claim,
             )
         )
@@ -387,7 +407,5 @@ class SessionMachine(RuleBasedStateMachine):
             assert refuse_resume(back, self.session.tombstone(), self.now)
 
 
-SessionMachine.TestCase.settings = settings(
-    max_examples=80, stateful_step_count=50, deadline=None
-)
+SessionMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
 TestSessionMachine = SessionMachine.TestCase

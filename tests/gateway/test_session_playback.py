@@ -16,8 +16,14 @@ def report(
     discarded: int = 0,
 ) -> PlaybackReport:
     return PlaybackReport(
-        epoch=1, received=1_000, consumed=consumed, heard=consumed if heard is None else heard,
-        buffered=1_000 - consumed - discarded, discarded=discarded, state=state, time=0.0,
+        epoch=1,
+        received=1_000,
+        consumed=consumed,
+        heard=consumed if heard is None else heard,
+        buffered=1_000 - consumed - discarded,
+        discarded=discarded,
+        state=state,
+        time=0.0,
     )
 
 
@@ -32,7 +38,11 @@ def test_open_loop_starts_after_the_threshold_and_stops_at_what_was_sent() -> No
     made = playback()
     made.on_sent(1_000, 2.0)
     assert [made.heard(now) for now in (2.0, 2.1, 2.6, 3.1, 9.0)] == [
-        (0, True), (0, True), (500, True), (1_000, True), (1_000, True),
+        (0, True),
+        (0, True),
+        (500, True),
+        (1_000, True),
+        (1_000, True),
     ]
     assert made.ends_at() == 3.1
     assert not made.has_ended()
@@ -41,9 +51,9 @@ def test_open_loop_starts_after_the_threshold_and_stops_at_what_was_sent() -> No
 def test_open_loop_begins_anew_after_running_dry() -> None:
     made = playback()
     made.on_sent(1_000, 0.0)
-    made.on_sent(500, 1.0)   # in time
+    made.on_sent(500, 1.0)  # in time
     assert made.ends_at() == 1.6
-    made.on_sent(500, 3.0)   # dry since 1.6
+    made.on_sent(500, 3.0)  # dry since 1.6
     assert made.ends_at() == 3.5
     assert made.heard(3.2) == (1_700, True)
 
@@ -77,7 +87,7 @@ def test_the_last_report_is_the_position() -> None:
     made.on_report(report(400, heard=350), 0.5)
     assert made.heard(0.5) == (350, False)
     assert made.heard(1.0) == (350, False)
-    assert made.heard(1.01) == (350, True)   # stale while it moved
+    assert made.heard(1.01) == (350, True)  # stale while it moved
 
 
 def test_a_still_listener_s_report_does_not_grow_stale() -> None:

@@ -61,9 +61,9 @@ def test_done_hands_the_next_to_the_engine(queue: Queue) -> None:
     play(queue, 0, final=True)
     current = queue.current
     assert current is not None
-    assert queue.finish_if_played(0.0) == []      # the engine has not ended
+    assert queue.finish_if_played(0.0) == []  # the engine has not ended
     current.finish = Finish.LENGTH_BUDGET
-    assert queue.finish_if_played(0.0) == []      # the listener has not played it
+    assert queue.finish_if_played(0.0) == []  # the listener has not played it
     effects = queue.done(current, estimated=True, now=1.0)
     assert sent(effects) == [
         m.Done(seq=1, epoch=1, samples=2_400, heard=2_400, estimated=True, reason="length_budget")
@@ -127,8 +127,15 @@ def test_failed_tells_what_to_do(queue: Queue) -> None:
     assert queue.current is not None
     (failed,) = sent(queue.fail(queue.current, Fault("overloaded", "full", 1.5), 0.0))
     assert failed == m.Failed(
-        seq=1, epoch=1, code="overloaded", message="full", expected="the same text after "
-        "retry_after", retry_after=1_500, heard=0, heard_text="", unheard_text="text 1",
+        seq=1,
+        epoch=1,
+        code="overloaded",
+        message="full",
+        expected="the same text after retry_after",
+        retry_after=1_500,
+        heard=0,
+        heard_text="",
+        unheard_text="text 1",
     )
     assert queue.current is not None
     (other,) = sent(queue.fail(queue.current, Fault("odd", "odd"), 0.0))

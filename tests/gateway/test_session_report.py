@@ -10,8 +10,16 @@ from playhead.gateway.messages import PlaybackReport
 from playhead.gateway.session_report import DelayFilter, Verdict, check, to_engine
 
 HONEST = PlaybackReport(
-    epoch=1, received=1_000, consumed=400, heard=300, buffered=500, discarded=100,
-    state=ListenerState.PLAYING, time=50.0, underruns=2, starved=8.0,
+    epoch=1,
+    received=1_000,
+    consumed=400,
+    heard=300,
+    buffered=500,
+    discarded=100,
+    state=ListenerState.PLAYING,
+    time=50.0,
+    underruns=2,
+    starved=8.0,
 )
 
 
@@ -44,8 +52,12 @@ def test_a_report_that_contradicts_itself(changes: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     "ahead",
     [
-        {"received": 1_001}, {"consumed": 401}, {"discarded": 101}, {"underruns": 3},
-        {"starved": 8.5}, {"time": 50.5},
+        {"received": 1_001},
+        {"consumed": 401},
+        {"discarded": 101},
+        {"underruns": 3},
+        {"starved": 8.5},
+        {"time": 50.5},
     ],
 )
 def test_a_report_that_goes_back(ahead: dict[str, float]) -> None:
@@ -79,7 +91,11 @@ def test_what_is_believed_holds_together(
     received: int, consumed: int, heard: int, buffered: int, discarded: int, sent: int
 ) -> None:
     report = replace(
-        HONEST, received=received, consumed=consumed, heard=heard, buffered=buffered,
+        HONEST,
+        received=received,
+        consumed=consumed,
+        heard=heard,
+        buffered=buffered,
         discarded=discarded,
     )
     outcome, believed = check(report, None, sent=sent, quantum=240)
@@ -95,8 +111,16 @@ def test_what_is_believed_holds_together(
 def test_to_the_engine_in_model_samples_and_seconds() -> None:
     report = to_engine(HONEST, utterance=7, wire_rate=8_000, model_rate=24_000)
     assert report == Report(
-        utterance=7, received=3_000, consumed=1_200, heard=900, buffered=1_500, discarded=300,
-        state=ListenerState.PLAYING, underruns=2, starved=0.008, client_time=0.05,
+        utterance=7,
+        received=3_000,
+        consumed=1_200,
+        heard=900,
+        buffered=1_500,
+        discarded=300,
+        state=ListenerState.PLAYING,
+        underruns=2,
+        starved=0.008,
+        client_time=0.05,
     )
 
 
@@ -107,9 +131,9 @@ def echoed(echo: float | None, hold: float | None) -> PlaybackReport:
 def test_delay_is_half_of_the_shortest_round_trip() -> None:
     delay = DelayFilter(most=0.25)
     assert delay.sample(echoed(1_000, 20), 1.080) == pytest.approx(0.030)
-    assert delay.sample(echoed(2_000, 0), 2.300) is None          # longer: a queue, no news
+    assert delay.sample(echoed(2_000, 0), 2.300) is None  # longer: a queue, no news
     assert delay.sample(echoed(3_000, 0), 3.020) == pytest.approx(0.010)
-    assert delay.sample(echoed(4_000, 0), 4.0195) is None         # less than a millisecond off
+    assert delay.sample(echoed(4_000, 0), 4.0195) is None  # less than a millisecond off
 
 
 def test_delay_needs_a_new_echo_and_a_hold() -> None:
@@ -117,8 +141,8 @@ def test_delay_needs_a_new_echo_and_a_hold() -> None:
     assert delay.sample(echoed(None, 0), 1.0) is None
     assert delay.sample(echoed(500, None), 1.0) is None
     assert delay.sample(echoed(500, 0), 0.6) == pytest.approx(0.05)
-    assert delay.sample(echoed(500, 0), 0.501) is None            # seen before
-    assert delay.sample(echoed(9_000, 0), 0.7) is None            # never given
+    assert delay.sample(echoed(500, 0), 0.501) is None  # seen before
+    assert delay.sample(echoed(9_000, 0), 0.7) is None  # never given
 
 
 def test_delay_is_bounded_and_forgets() -> None:

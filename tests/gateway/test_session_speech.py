@@ -55,8 +55,12 @@ class Kit:
 
     def report(self, epoch: int, consumed: int, now: float, **fields: Any) -> list[Effect]:
         given = {
-            "received": 4_800, "heard": consumed, "buffered": 4_800 - consumed,
-            "state": ListenerState.PLAYING, "time": now * 1_000, **fields,
+            "received": 4_800,
+            "heard": consumed,
+            "buffered": 4_800 - consumed,
+            "state": ListenerState.PLAYING,
+            "time": now * 1_000,
+            **fields,
         }
         report = m.PlaybackReport(epoch=epoch, consumed=consumed, **given)
         return self.speech.report(report, now)
@@ -140,7 +144,7 @@ def test_text_that_waits_is_bounded_over_the_whole_queue() -> None:
     kit.speech.check_text("")
     fault = code_of(lambda: kit.speech.check_text("x" * 5))
     assert (fault.code, fault.retry_after) == ("text_too_long", 0.5)
-    kit.audio(101, RATE)                      # a second: ten code points are spoken
+    kit.audio(101, RATE)  # a second: ten code points are spoken
     kit.speech.check_text("x" * 10)
 
 
@@ -153,9 +157,7 @@ def test_a_report_is_forwarded_in_model_samples() -> None:
     kit.audio(101, 4_800)
     assert kit.report(1, 1_600, 0.3, starved=20.0) == [
         ForwardReport(
-            Report(
-                101, 14_400, 4_800, 4_800, 9_600, 0, ListenerState.PLAYING, 0, 0.02, 0.3
-            ),
+            Report(101, 14_400, 4_800, 4_800, 9_600, 0, ListenerState.PLAYING, 0, 0.02, 0.3),
             0.3,
         )
     ]
@@ -235,12 +237,14 @@ def test_cancel_drops_the_current_and_all_behind_it() -> None:
     assert effects[:2] == [CancelUtterance(101), CloseEncoder(101)]
     assert sent(effects) == [
         m.Cancelled(
-            seq=4, epoch=1, heard=2_000, heard_text="Hello", unheard_text=" world",
+            seq=4,
+            epoch=1,
+            heard=2_000,
+            heard_text="Hello",
+            unheard_text=" world",
             estimated=False,
         ),
-        m.Cancelled(
-            seq=5, epoch=2, heard=0, heard_text="", unheard_text="two", estimated=False
-        ),
+        m.Cancelled(seq=5, epoch=2, heard=0, heard_text="", unheard_text="two", estimated=False),
     ]
     assert kit.speech.idle
     assert kit.audio(101, 480) == []
@@ -387,7 +391,7 @@ def test_a_silent_listener_s_utterance_is_done_after_its_estimated_end() -> None
     kit.utter("Hi")
     kit.utter("there")
     kit.audio(101, 4_800, now=1.0)
-    assert kit.speech.get_timer() is None     # more may come
+    assert kit.speech.get_timer() is None  # more may come
     kit.finish(101, now=1.1)
     due = kit.speech.get_timer()
     assert due == pytest.approx(1.0 + 0.1 + 0.2 + 0.5)

@@ -64,11 +64,18 @@ def test_audio_is_contiguous_in_wire_samples() -> None:
     made.note_chunk(chunk(7, 0, 4_800, words(("Hi", 2_400, 0))))
     first = made.next_audio(1, encoded(1_600), final=False, now=2.5)
     assert (first.seq, first.epoch, first.index, first.position, first.samples) == (
-        1, 4, 0, 0, 1_600,
+        1,
+        4,
+        0,
+        0,
+        1_600,
     )
     assert first.words == (SpokenWord(text="Hi", position=800, char_start=0, char_end=2),)
     assert (first.lane, first.slack, first.depth, first.sent) == (
-        Lane.URGENT, 250.0, 500.0, 2_500.0,
+        Lane.URGENT,
+        250.0,
+        500.0,
+        2_500.0,
     )
     second = made.next_audio(2, encoded(400), final=True, now=2.6)
     assert (second.index, second.position, second.words, second.final) == (1, 1_600, (), True)
@@ -81,7 +88,8 @@ def test_words_wait_for_audio_that_carries_them() -> None:
     made.note_chunk(chunk(7, 0, 24, words(("a", 0, 0))))
     made.note_chunk(chunk(7, 24, 24, words(("b", 24, 2))))
     assert [word.text for word in made.next_audio(1, encoded(10), final=False, now=0.0).words] == [
-        "a", "b",
+        "a",
+        "b",
     ]
 
 
@@ -123,7 +131,7 @@ def test_outcome() -> None:
     made.push("Hi 😀")
     made.note_chunk(chunk(7, 0, 2_400, words(("Hi", 0, 0))))
     made.next_audio(1, encoded(800), final=False, now=0.0)
-    assert made.outcome(800) == Outcome(4, 800, "Hi", " 😀")   # more may come
+    assert made.outcome(800) == Outcome(4, 800, "Hi", " 😀")  # more may come
     made.next_audio(2, encoded(0), final=True, now=0.0)
     assert made.outcome(800) == Outcome(4, 800, "Hi", " 😀")
     made.engine_ended(Finish.COMPLETE)

@@ -16,8 +16,12 @@ from stub_server import Script, StubServer
 PHONE = ViewportSize(width=390, height=844)
 DESKTOP = ViewportSize(width=1200, height=900)
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--autoplay-policy=no-user-gesture-required",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
     "--no-first-run",
 )
 
@@ -44,8 +48,10 @@ class Visit:
         end = time.monotonic() + seconds
         while not self.js(expression):
             if time.monotonic() > end:
-                pytest.fail(f"not within {seconds} s: {expression}; the page says {self.status!r}, "
-                            f"notice {self.notice!r}")
+                pytest.fail(
+                    f"not within {seconds} s: {expression}; the page says {self.status!r}, "
+                    f"notice {self.notice!r}"
+                )
             self.page.wait_for_timeout(20)
 
     @property
@@ -62,9 +68,7 @@ class Visit:
         self.page.click("#speak")
 
     def until_status(self, start: str, seconds: float = 15.0) -> None:
-        self.until(
-            f"document.querySelector('#status').textContent.startsWith('{start}')", seconds
-        )
+        self.until(f"document.querySelector('#status').textContent.startsWith('{start}')", seconds)
 
     def finish(self) -> None:
         self.until_status("Finished.")
@@ -102,8 +106,12 @@ def open_page(browser: Browser, url: str, visit: Callable[[Page], V], **context:
     """``visit`` makes a ``Visit`` of a page. Returns when the page is connected."""
     page = browser.new_context(**context).new_page()
     opened = visit(page)
-    page.on("console", lambda message: opened.complaints.append(message.text)
-            if message.type in ("error", "warning") else None)
+    page.on(
+        "console",
+        lambda message: (
+            opened.complaints.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
     page.on("pageerror", lambda error: opened.complaints.append(str(error)))
     page.goto(url)
     opened.until("document.querySelector('#link').dataset.state === 'open'")
@@ -126,7 +134,7 @@ def speech(pcm: Sound) -> Sound:
     """Without the silence before and after."""
     loud = np.flatnonzero(np.abs(pcm) > 1e-4)
     assert len(loud), "nothing was rendered"
-    return pcm[loud[0]: loud[-1] + 1]
+    return pcm[loud[0] : loud[-1] + 1]
 
 
 def assert_honest(reports: list[dict[str, Any]]) -> None:

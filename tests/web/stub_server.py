@@ -46,11 +46,11 @@ class Script:
     pace: float = 0.03
     stall_at: int | None = None
     stall_for: float = 1.0
-    drop_at: int | None = None           # the socket dies after this chunk
-    drop_inside: bool = False            # … between its message and its sound
+    drop_at: int | None = None  # the socket dies after this chunk
+    drop_inside: bool = False  # … between its message and its sound
     garbage_at: int | None = None
-    forget: bool = False                 # refuse every resume
-    refuse: Message | None = None        # answer ``start`` with this error
+    forget: bool = False  # refuse every resume
+    refuse: Message | None = None  # answer ``start`` with this error
 
 
 def sine(first: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -67,8 +67,12 @@ class Utterance:
     def words(self, samples: int) -> list[Message]:
         found = list(re.finditer(r"\S+", self.text))
         return [
-            {"text": m.group(), "position": i * samples // len(found),
-             "char_start": m.start(), "char_end": m.end()}
+            {
+                "text": m.group(),
+                "position": i * samples // len(found),
+                "char_start": m.start(),
+                "char_end": m.end(),
+            }
             for i, m in enumerate(found)
         ]
 
@@ -145,7 +149,11 @@ class StubServer:
 
     async def _open(self) -> None:
         self._server = await serve(
-            self._serve_socket, "127.0.0.1", 0, process_request=self._page, compression=None,
+            self._serve_socket,
+            "127.0.0.1",
+            0,
+            process_request=self._page,
+            compression=None,
             subprotocols=["playhead.v1.json"],  # type: ignore[list-item]
         )
 
@@ -164,15 +172,17 @@ class StubServer:
         if file.suffix not in TYPES or not file.is_file():
             return Response(404, "Not Found", Headers(), b"")
         body = file.read_bytes()
-        headers = Headers({
-            "Content-Type": TYPES[file.suffix],
-            "Content-Length": str(len(body)),
-            "Content-Security-Policy": POLICY,
-            "Cross-Origin-Opener-Policy": "same-origin",
-            "Cross-Origin-Embedder-Policy": "require-corp",
-            "X-Content-Type-Options": "nosniff",
-            "Connection": "close",
-        })
+        headers = Headers(
+            {
+                "Content-Type": TYPES[file.suffix],
+                "Content-Length": str(len(body)),
+                "Content-Security-Policy": POLICY,
+                "Cross-Origin-Opener-Policy": "same-origin",
+                "Cross-Origin-Embedder-Policy": "require-corp",
+                "X-Content-Type-Options": "nosniff",
+                "Connection": "close",
+            }
+        )
         return Response(HTTPStatus.OK, "OK", headers, body)
 
     async def _serve_socket(self, socket: ServerConnection) -> None:
@@ -198,24 +208,47 @@ class StubServer:
         else:
             known = self._sessions.get(resume["session"])
             if known is None or known.token != resume["token"] or self.script.forget:
-                await socket.send(json.dumps({
-                    "type": "error", "code": "resume_failed",
-                    "message": "the session is gone", "expected": "hello without resume",
-                }))
+                await socket.send(
+                    json.dumps(
+                        {
+                            "type": "error",
+                            "code": "resume_failed",
+                            "message": "the session is gone",
+                            "expected": "hello without resume",
+                        }
+                    )
+                )
                 await socket.close(4001)
                 return None
             session = known
             session.token += "+"
         name = next(key for key, value in self._sessions.items() if value is session)
-        await socket.send(json.dumps({
-            "type": "ready", "session": name, "token": session.token,
-            "resumed": resume is not None, "received": session.received, "codec": hello["codec"],
-            "sample_rate": RATE, "pre_skip": 0, "packet_samples": 0, "voice": "sine",
-            "voices": ["sine"], "formats": [], "limits": {}, "grace": 30_000,
-            "epoch": len(session.utterances), "time": 0, "model": "stub", "server": "stub",
-        }))
+        await socket.send(
+            json.dumps(
+                {
+                    "type": "ready",
+                    "session": name,
+                    "token": session.token,
+                    "resumed": resume is not None,
+                    "received": session.received,
+                    "codec": hello["codec"],
+                    "sample_rate": RATE,
+                    "pre_skip": 0,
+                    "packet_samples": 0,
+                    "voice": "sine",
+                    "voices": ["sine"],
+                    "formats": [],
+                    "limits": {},
+                    "grace": 30_000,
+                    "epoch": len(session.utterances),
+                    "time": 0,
+                    "model": "stub",
+                    "server": "stub",
+                }
+            )
+        )
         if resume is not None:
-            for frames in session.log[resume["seq"]:]:
+            for frames in session.log[resume["seq"] :]:
                 for frame in frames:
                     await socket.send(frame)
         session.socket = socket
@@ -236,9 +269,13 @@ class StubServer:
                 await self._cancel(session, message)
             case "ping":
                 now = time.monotonic() * 1000
-                await session.send([json.dumps(
-                    {"type": "pong", "time": message["time"], "received": now, "sent": now}
-                )])
+                await session.send(
+                    [
+                        json.dumps(
+                            {"type": "pong", "time": message["time"], "received": now, "sent": now}
+                        )
+                    ]
+                )
             case _:
                 pass
 
@@ -265,13 +302,23 @@ class StubServer:
             count = min(script.chunk, script.samples - first)
             data = (sine(first, count) * 32767).round().astype("<i2").tobytes()
             drop = index == script.drop_at
-            await session.emit({
-                "type": "audio", "epoch": utterance.epoch, "index": index, "position": first,
-                "samples": count, "slack": None if index == 0 else 40.0 * index, "depth": 80.0,
-                "words": [w for w in words if first <= w["position"] < first + count],
-                "lane": "urgent" if index < 2 else "background",
-                "sent": time.monotonic() * 1000, "final": index == chunks - 1,
-            }, data, cut=drop and script.drop_inside)
+            await session.emit(
+                {
+                    "type": "audio",
+                    "epoch": utterance.epoch,
+                    "index": index,
+                    "position": first,
+                    "samples": count,
+                    "slack": None if index == 0 else 40.0 * index,
+                    "depth": 80.0,
+                    "words": [w for w in words if first <= w["position"] < first + count],
+                    "lane": "urgent" if index < 2 else "background",
+                    "sent": time.monotonic() * 1000,
+                    "final": index == chunks - 1,
+                },
+                data,
+                cut=drop and script.drop_inside,
+            )
             if drop:
                 await asyncio.sleep(0.02)
                 session.drop()
@@ -283,10 +330,16 @@ class StubServer:
         utterance.heard = report["heard"]
         if report["state"] == "drained" and report["heard"] == report["consumed"]:
             utterance.heard = -1
-            await session.emit({
-                "type": "done", "epoch": utterance.epoch, "samples": report["consumed"],
-                "heard": report["heard"], "estimated": False, "reason": "complete",
-            })
+            await session.emit(
+                {
+                    "type": "done",
+                    "epoch": utterance.epoch,
+                    "samples": report["consumed"],
+                    "heard": report["heard"],
+                    "estimated": False,
+                    "reason": "complete",
+                }
+            )
 
     async def _cancel(self, session: Session, message: Message) -> None:
         for utterance in session.utterances.values():
@@ -298,11 +351,16 @@ class StubServer:
             utterance.heard = -1
             said = [w for w in utterance.words(self.script.samples) if w["position"] < heard]
             end = said[-1]["char_end"] if said else 0
-            await session.emit({
-                "type": "cancelled", "epoch": utterance.epoch, "heard": heard,
-                "heard_text": utterance.text[:end], "unheard_text": utterance.text[end:],
-                "estimated": False,
-            })
+            await session.emit(
+                {
+                    "type": "cancelled",
+                    "epoch": utterance.epoch,
+                    "heard": heard,
+                    "heard_text": utterance.text[:end],
+                    "unheard_text": utterance.text[end:],
+                    "estimated": False,
+                }
+            )
 
 
 if __name__ == "__main__":  # look at the page without a voice

@@ -67,7 +67,7 @@ def test_stop_tells_what_was_heard_and_is_silent_at_once(visit: StubVisit) -> No
     visit.until("positions.some((p) => p.consumed > 30000)")
     visit.page.keyboard.press("Escape")
     visit.until_status("Stopped")
-    cancel, = visit.server.of("cancel")
+    (cancel,) = visit.server.of("cancel")
     assert cancel["epoch"] == 1
     assert 24_000 < cancel["heard"] < 72_000
     heard = visit.page.text_content("#said .heard")
@@ -146,10 +146,17 @@ def test_garbage_and_unknown_messages_do_no_harm(visit: StubVisit) -> None:
 
 
 def test_a_refusal_is_one_calm_sentence(visit: StubVisit) -> None:
-    visit.speak(SENTENCE, Script(refuse={
-        "code": "overloaded", "message": "All voices are busy.",
-        "expected": "Try again in a moment.", "retry_after": 1000,
-    }))
+    visit.speak(
+        SENTENCE,
+        Script(
+            refuse={
+                "code": "overloaded",
+                "message": "All voices are busy.",
+                "expected": "Try again in a moment.",
+                "retry_after": 1000,
+            }
+        ),
+    )
     visit.until_status("This could not")
     assert "All voices are busy." in visit.notice
     assert "Try again in a moment." in visit.notice
@@ -195,8 +202,11 @@ def test_fits_every_screen(
 ) -> None:
     viewport = PHONE if size == "phone" else DESKTOP
     visit = open_page(
-        browser, server.url, lambda page: StubVisit(page, server=server),
-        viewport=viewport, color_scheme=scheme,
+        browser,
+        server.url,
+        lambda page: StubVisit(page, server=server),
+        viewport=viewport,
+        color_scheme=scheme,
     )
     before = visit.js("document.querySelector('main').offsetHeight")
     visit.speak(visit.page.input_value("#text"), Script(samples=120_000, burst=24))

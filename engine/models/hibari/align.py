@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
 
-def align(
-    before: Sequence[str], after: Sequence[str], count: Callable[[str], int]
-) -> list[int]:
+def align(before: Sequence[str], after: Sequence[str], count: Callable[[str], int]) -> list[int]:
     """Index into ``after`` where each word of ``before`` starts; never falls; ends at len(after).
 
     Unchanged words map one to one. A changed run ("3:30 pm" -> "three thirty P.M.") is divided by
@@ -24,9 +22,7 @@ def align(
     return starts
 
 
-def _divide(
-    words: Sequence[str], start: int, stop: int, count: Callable[[str], int]
-) -> list[int]:
+def _divide(words: Sequence[str], start: int, stop: int, count: Callable[[str], int]) -> list[int]:
     shares = [max(1, count(word)) for word in words] if len(words) > 1 else [1] * len(words)
     total = sum(shares)
     before = 0

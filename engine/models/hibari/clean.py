@@ -32,8 +32,18 @@ _ADDRESS = re.compile(
 )
 _SCHEME = re.compile(r"^(?:https?://|ftp://)?(?:www\.)?", re.IGNORECASE)
 _ADDRESS_MARKS = {
-    ".": "dot", "/": "slash", "@": "at", "-": "dash", "_": "underscore", ":": "colon",
-    "?": "question mark", "=": "equals", "&": "and", "#": "hash", "%": "percent", "+": "plus",
+    ".": "dot",
+    "/": "slash",
+    "@": "at",
+    "-": "dash",
+    "_": "underscore",
+    ":": "colon",
+    "?": "question mark",
+    "=": "equals",
+    "&": "and",
+    "#": "hash",
+    "%": "percent",
+    "+": "plus",
     "~": "tilde",
 }
 _LONG_NUMBER = re.compile(rf"\d[\d,]{{{MAX_NUMBER_DIGITS},}}")
@@ -48,7 +58,7 @@ class Cleaned:
 
     words: tuple[str, ...]
     dropped: str = ""
-    shortened: bool = False       # only the first letters of it
+    shortened: bool = False  # only the first letters of it
     transliterated: bool = False  # another script, read by its Latin spelling
 
 
@@ -72,12 +82,12 @@ def clean(word: str) -> Cleaned:
 
 
 def _name(letter: str) -> str:
-    """"π" standing alone is a symbol: "pi"."""
+    """ "π" standing alone is a symbol: "pi"."""
     return unicodedata.name(letter).rpartition("LETTER ")[2].split(" WITH ")[0].lower()
 
 
 def _calm(text: str) -> str:
-    """"Soooooo" is said like "soo": a letter is not held by writing it often."""
+    """ "Soooooo" is said like "soo": a letter is not held by writing it often."""
     return _SAME_LETTER.sub(r"\1\1", text)
 
 
@@ -98,7 +108,7 @@ def _spell_address(text: str) -> str:
     spelled = "".join(
         f" {_ADDRESS_MARKS[char]} " if char in _ADDRESS_MARKS else char for char in bare
     )
-    return f"{text[:start]}{spelled.strip()}{text[start + len(address):]}"
+    return f"{text[:start]}{spelled.strip()}{text[start + len(address) :]}"
 
 
 def _spell_digits(number: str) -> str:

@@ -49,9 +49,9 @@ class Mark:
 class Piece:
     """What the backbone takes in one run. No ``ids``: nothing of it can be heard."""
 
-    ids: npt.NDArray[np.int64]   # [L], with the silence token at both ends; or empty
+    ids: npt.NDArray[np.int64]  # [L], with the silence token at both ends; or empty
     marks: tuple[Mark, ...]
-    last: bool                   # False: the same segment goes on in the next piece
+    last: bool  # False: the same segment goes on in the next piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,11 @@ class Frontend:
         bounds = _bounds(phonemes)
         for start, stop in bounds:
             last = stop == bounds[-1][1]
-            inside = [mark for mark in marks if start <= mark.phoneme < stop or (
-                last and mark.phoneme >= stop)]
+            inside = [
+                mark
+                for mark in marks
+                if start <= mark.phoneme < stop or (last and mark.phoneme >= stop)
+            ]
             pieces.append(self._piece(phonemes, start, stop, inside, last=last))
         return pieces
 
@@ -157,8 +160,12 @@ class Frontend:
         part = phonemes[start:stop]
         index = np.cumsum([0, 1, *(char in self._ids for char in part)])
         placed = tuple(
-            Mark(mark.text, mark.char_start, mark.char_end,
-                 int(index[min(mark.phoneme - start, len(part)) + 1]))
+            Mark(
+                mark.text,
+                mark.char_start,
+                mark.char_end,
+                int(index[min(mark.phoneme - start, len(part)) + 1]),
+            )
             for mark in marks
         )
         if _is_silent(part):

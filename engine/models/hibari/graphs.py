@@ -105,13 +105,17 @@ class _DecoderGraph:
         local = self._convolve(name, seen, weight, bias, groups=CHANNELS)
         normed = self._layer_norm(name, prefix + "norm", local)
         wide = self._linear(
-            f"{name}_wide", normed, self._dequantised(f"/dec.{block}/pw1"),
+            f"{name}_wide",
+            normed,
+            self._dequantised(f"/dec.{block}/pw1"),
             self._weights[prefix + "pw1.bias"],
         )
         bent = self._node("Gelu", [wide], f"{name}_bent")
         gain = self._weights[prefix + "gamma"].reshape(-1)
         narrow = self._linear(
-            f"{name}_narrow", bent, self._dequantised(f"/dec.{block}/pw2") * gain,
+            f"{name}_narrow",
+            bent,
+            self._dequantised(f"/dec.{block}/pw2") * gain,
             self._weights[prefix + "pw2.bias"] * gain,
         )
         kept = self._node("Slice", [seen, "inner", "outer", "axis"], f"{name}_kept")
@@ -120,7 +124,9 @@ class _DecoderGraph:
     def _head(self, flow: str) -> None:
         normed = self._layer_norm("head", "m.dec_norm", flow)
         parts = self._linear(
-            "head_linear", normed, _pad_bins(self._dequantised("/head")),
+            "head_linear",
+            normed,
+            _pad_bins(self._dequantised("/head")),
             _pad_bins(self._weights["m.head.bias"]),
         )
         sizes = self._constant("sizes", np.full(len(SPECTRA), PADDED_BINS, np.int64))

@@ -90,8 +90,14 @@ class HibariRunner(Runner):
         except Exception as error:  # noqa: BLE001
             # Text decides what runs in there; a fault of one text must not end the others.
             _log.exception("step of utterance %d failed", utterance)
-            return StepResult(utterance, 0, boundary=False, hungry=False, ended=False,
-                              error=f"{type(error).__name__}: {error}")
+            return StepResult(
+                utterance,
+                0,
+                boundary=False,
+                hungry=False,
+                ended=False,
+                error=f"{type(error).__name__}: {error}",
+            )
 
     def _stream_for(self, chunk: ChunkWork) -> SegmentStream:
         state = self._utterances[chunk.utterance]

@@ -31,7 +31,7 @@ class LatentSource:
     padded: Floats
     valid: Floats
     frames: int
-    front: int                      # the next frame whose spectrum is asked for
+    front: int  # the next frame whose spectrum is asked for
     carried: list[Floats] = field(default_factory=list)
 
     @classmethod

@@ -25,9 +25,9 @@ class Margins:
 
 
 FIRST_LEAD = 0
-_SENTENCE = Margins(lead=12, tail=8)   # with the voice's own decay about 350 ms of pause
-_CLAUSE = Margins(lead=4, tail=3)      # about 180 ms
-MID_CLAUSE = Margins(lead=1, tail=0)   # the text was cut inside a clause
+_SENTENCE = Margins(lead=12, tail=8)  # with the voice's own decay about 350 ms of pause
+_CLAUSE = Margins(lead=4, tail=3)  # about 180 ms
+MID_CLAUSE = Margins(lead=1, tail=0)  # the text was cut inside a clause
 
 
 def margins_after(text: str) -> Margins:
@@ -38,9 +38,7 @@ def margins_after(text: str) -> Margins:
     return _SENTENCE if ending and ending in ".!?…。！？" else MID_CLAUSE  # noqa: RUF001
 
 
-def audible_span(
-    energy: npt.NDArray[np.float32], lead: int, tail: int
-) -> tuple[int, int]:
+def audible_span(energy: npt.NDArray[np.float32], lead: int, tail: int) -> tuple[int, int]:
     """Frames [start, stop) to keep of ``energy`` [F]. Empty when nothing is audible."""
     sounding = np.flatnonzero(energy > ONSET)
     if not len(sounding):

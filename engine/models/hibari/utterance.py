@@ -47,16 +47,16 @@ class Utterance:
     segments: deque[Segment] = field(default_factory=deque)
     streams: deque[SegmentStream] = field(default_factory=deque)
     text_ended: bool = False
-    decoded: int = 0                  # frames
+    decoded: int = 0  # frames
     _pieces: deque[tuple[Piece, Margins]] = field(default_factory=deque)
     _current: _Released | None = None
     _unheard: list[Mark] = field(default_factory=list)
     _notices: list[Notice] = field(default_factory=list)
-    _pause: Margins | None = None     # after the last audible piece; None: nothing was audible yet
-    _made: int = 0                    # frames of all pieces run so far
-    _released: int = 0                # frames
-    _count: int = 0                   # pieces run so far
-    _planned: bool = False            # there was something to speak
+    _pause: Margins | None = None  # after the last audible piece; None: nothing was audible yet
+    _made: int = 0  # frames of all pieces run so far
+    _released: int = 0  # frames
+    _count: int = 0  # pieces run so far
+    _planned: bool = False  # there was something to speak
     _warned: bool = False
 
     def push(self, delta: str, *, flush: bool, end: bool) -> bool:

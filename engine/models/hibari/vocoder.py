@@ -17,10 +17,10 @@ from playhead.engine.models.hibari.shape import BINS, FFT, HOP, OVERLAP, SAMPLE_
 Floats = npt.NDArray[np.float32]
 Spectra = npt.NDArray[np.complex64]
 
-BEHIND = OVERLAP // 2         # a window reaches two frames back from its frame ...
-AHEAD = OVERLAP // 2          # ... and a sample needs the windows of the two frames that follow
-VOICED_ABOVE = 40.0           # Hz
-HIGHEST_HARMONIC = 11000.0    # Hz
+BEHIND = OVERLAP // 2  # a window reaches two frames back from its frame ...
+AHEAD = OVERLAP // 2  # ... and a sample needs the windows of the two frames that follow
+VOICED_ABOVE = 40.0  # Hz
+HIGHEST_HARMONIC = 11000.0  # Hz
 
 _NOISE = np.random.Generator(np.random.SFC64(0)).standard_normal(1 << 20, dtype=np.float32)
 """Gaussian noise to draw from: a slice of it at a random place costs a fortieth of fresh values."""
@@ -35,10 +35,10 @@ class PulseTrain:
     """Band-limited pulses following f0 [F] in Hz: every harmonic at unit amplitude; 0 unvoiced."""
 
     f0: Floats
-    made: int = 0             # frames whose phase has been summed
-    phase: float = 0.0        # running sum of f0 over samples, Hz: float64 keeps hours exact
+    made: int = 0  # frames whose phase has been summed
+    phase: float = 0.0  # running sum of f0 over samples, Hz: float64 keeps hours exact
     kept: Floats = field(default_factory=lambda: np.zeros((0, HOP), np.float32))
-    kept_from: int = 0        # frame of kept[0]
+    kept_from: int = 0  # frame of kept[0]
 
     def frames(self, start: int, stop: int) -> Floats:
         """Pulses of frames [start, stop): [stop - start, 300]; silence outside the segment.
@@ -117,8 +117,8 @@ class Voicing:
 
     pulses: PulseTrain
     random: np.random.Generator
-    frames: int               # of the segment
-    front: int                # next frame to be analysed
+    frames: int  # of the segment
+    front: int  # next frame to be analysed
     recent: Floats = field(default_factory=lambda: np.zeros((0, FFT), np.float32))
 
 

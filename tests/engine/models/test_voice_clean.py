@@ -18,8 +18,10 @@ from playhead.engine.models.hibari.clean import MAX_LETTERS, Cleaned, clean
         ("123456789012345", "123456789012345"),
         ("1234567890123456", "1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6"),
         ("1,234,567,890,123,456", "1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6"),
-        ("https://www.example.com/a-b?c=1.",
-         "example dot com slash a dash b question mark c equals 1."),
+        (
+            "https://www.example.com/a-b?c=1.",
+            "example dot com slash a dash b question mark c equals 1.",
+        ),
         ("(example.org)", "(example dot org)"),
         ("bob.smith@mail.example.com,", "bob dot smith at mail dot example dot com,"),
         ("[link](/abc/)", "[link] (/abc/)"),

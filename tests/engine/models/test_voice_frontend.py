@@ -113,15 +113,58 @@ def test_nothing_audible_gives_a_piece_without_ids(frontend: Frontend) -> None:
     assert [mark.text for mark in piece.marks] == ["...", "?!"]
 
 
-RULES = ["$", "£5", "1,2", "..", "0", "1.2.3", "'s", "'d", "5ed", "½", "12:", "3:30", "am", "No.",
-         "Jan.", "1/2", "-40", "°C", "km", "Rs.", "VIII", "King", "i.e.", "U.S.", "C++", "#1",
-         "1st", "00", "1e9", "١", "Ⅷ", "[a](b)", "`", "|", "~", "@", "'", "’", "--", "…", "a" * 30]
+RULES = [
+    "$",
+    "£5",
+    "1,2",
+    "..",
+    "0",
+    "1.2.3",
+    "'s",
+    "'d",
+    "5ed",
+    "½",
+    "12:",
+    "3:30",
+    "am",
+    "No.",
+    "Jan.",
+    "1/2",
+    "-40",
+    "°C",
+    "km",
+    "Rs.",
+    "VIII",
+    "King",
+    "i.e.",
+    "U.S.",
+    "C++",
+    "#1",
+    "1st",
+    "00",
+    "1e9",
+    "١",
+    "Ⅷ",
+    "[a](b)",
+    "`",
+    "|",
+    "~",
+    "@",
+    "'",
+    "’",
+    "--",
+    "…",
+    "a" * 30,
+]
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(
-    st.sampled_from(RULES) | st.text(alphabet="0123456789.,:/-$%'aApPmM ", max_size=10), max_size=25
-).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(RULES) | st.text(alphabet="0123456789.,:/-$%'aApPmM ", max_size=10),
+        max_size=25,
+    ).map("".join)
+)
 def test_no_text_breaks_the_rules(runner: HibariRunner, text: str) -> None:
     pieces, _ = runner._voice.frontend.plan(text, 0)
     marks = [mark for piece in pieces for mark in piece.marks]

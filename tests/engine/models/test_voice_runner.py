@@ -63,9 +63,16 @@ def test_batch_mates_do_not_change_a_sample(runner: HibariRunner) -> None:
         runner.close(one.utterance)
 
 
-@pytest.mark.parametrize("text", [
-    "Hello, how are you?", "Thank you.", "She sells sea shells.", "Five past nine.", "Yes.",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello, how are you?",
+        "Thank you.",
+        "She sells sea shells.",
+        "Five past nine.",
+        "Yes.",
+    ],
+)
 def test_the_first_sound_comes_at_once(say: Say, text: str) -> None:
     peaks = loudest_per_frame(say(text).pcm)
     audible = np.flatnonzero(peaks > 0.02 * peaks.max())
@@ -75,8 +82,15 @@ def test_the_first_sound_comes_at_once(say: Say, text: str) -> None:
 
 def test_most_first_sounds_come_within_30_ms(say: Say) -> None:
     leads = []
-    for text in ("Hello.", "Good day.", "My name is Ann.", "What now?", "It never stalls.",
-                 "Please wait.", "Do it."):
+    for text in (
+        "Hello.",
+        "Good day.",
+        "My name is Ann.",
+        "What now?",
+        "It never stalls.",
+        "Please wait.",
+        "Do it.",
+    ):
         peaks = loudest_per_frame(say(text).pcm)
         leads.append(int(np.argmax(peaks > 0.02 * peaks.max())) * 12.5)
     assert sorted(leads)[len(leads) // 2] <= 30.0
@@ -130,12 +144,29 @@ def test_every_word_appears_once_in_order_with_its_place(say: Say, text: str) ->
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.text(min_size=1, max_size=12) | st.sampled_from(
-    ["$5", "3:30 pm", "Dr.", "a", "the", "U.S.", "1/2", "-", "No. 5", "😀", "IV", "x" * 300],
-), max_size=6).map(" ".join))
-def test_whatever_is_typed_is_spoken_or_named(
-    runner: HibariRunner, text: str
-) -> None:
+@given(
+    st.lists(
+        st.text(min_size=1, max_size=12)
+        | st.sampled_from(
+            [
+                "$5",
+                "3:30 pm",
+                "Dr.",
+                "a",
+                "the",
+                "U.S.",
+                "1/2",
+                "-",
+                "No. 5",
+                "😀",
+                "IV",
+                "x" * 300,
+            ],
+        ),
+        max_size=6,
+    ).map(" ".join)
+)
+def test_whatever_is_typed_is_spoken_or_named(runner: HibariRunner, text: str) -> None:
     speech = speak(runner, text)
     assert "".join(word.text for word in speech.words) == "".join(text.split())
     assert len(speech.pcm) or speech.warnings or not text.strip()
@@ -188,8 +219,9 @@ def test_hungry_until_more_text_or_the_end(runner: HibariRunner) -> None:
 def test_steps_are_bounded_and_the_last_of_a_segment_is_a_boundary(runner: HibariRunner) -> None:
     asked = request()
     runner.open(asked)
-    runner.push_text(asked.utterance, "This one sentence is long enough for a few steps.",
-                     flush=False, end=True)
+    runner.push_text(
+        asked.utterance, "This one sentence is long enough for a few steps.", flush=False, end=True
+    )
     results = [runner.step([asked.utterance])[0]]
     while not results[-1].ended:
         results += runner.step([asked.utterance])
@@ -229,9 +261,7 @@ def test_a_wrong_voice_or_number_is_refused(runner: HibariRunner) -> None:
     runner.close(asked.utterance)
 
 
-def test_one_bad_stream_fails_alone(
-    runner: HibariRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_bad_stream_fails_alone(runner: HibariRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = request(), request()
     for one, text in ((good, "I am fine."), (bad, "I am broken.")):
         runner.open(one)
@@ -247,10 +277,14 @@ def test_one_bad_stream_fails_alone(
     fine, failed = runner.step([good.utterance, bad.utterance])
     assert fine.frames
     assert failed.error == "IndexError: no such phoneme"
-    results = runner.decode([
-        work(bad.utterance, 0, 8), work(good.utterance, 0, 8), work(10**9, 0, 8),
-        work(good.utterance, 99, 8),
-    ])
+    results = runner.decode(
+        [
+            work(bad.utterance, 0, 8),
+            work(good.utterance, 0, 8),
+            work(10**9, 0, 8),
+            work(good.utterance, 99, 8),
+        ]
+    )
     assert [type(result) for result in results] == [ValueError, np.ndarray, KeyError, ValueError]
     (late,) = runner.decode([work(good.utterance, 8, 10_000)])
     assert isinstance(late, ValueError)
