@@ -61,12 +61,11 @@ class Proxy:
             _reset(writer)
             return
         self._count += 1
-        rng = random.Random(f"network {self._seed} {self._count}")
-        weather = Weather(self._conditions, rng, monotonic())
-        pumps = (
-            _pump(reader, far_writer, Shaper(self._conditions, weather, rng)),
-            _pump(far_reader, writer, Shaper(self._conditions, weather, rng)),
-        )
+        # Of their own, so that stalls do not depend on how many packets drew their jitter before.
+        weather = Weather(self._conditions, self._rng("weather"), monotonic())
+        up = Shaper(self._conditions, weather, self._rng("up"))
+        down = Shaper(self._conditions, weather, self._rng("down"))
+        pumps = (_pump(reader, far_writer, up), _pump(far_reader, writer, down))
         end = self._conditions.reset_after
         try:
             async with asyncio.timeout(None if math.isinf(end) else end):
@@ -77,6 +76,9 @@ class Proxy:
         finally:
             for each in (writer, far_writer):
                 each.close()
+
+    def _rng(self, what: str) -> random.Random:
+        return random.Random(f"{what} {self._seed} {self._count}")
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shaper: Shaper) -> None:

@@ -54,6 +54,7 @@ def notes(made: Figures) -> list[str]:
     if made.causes:
         blamed = ", ".join(f"{cause} {count}" for cause, count in made.causes.items())
         lines.append(f"{made.name}: stalls by cause: {blamed}")
+    lines += _lanes(made)
     heard = made.listener
     bound = stall_bound(heard.utterances, heard.stalled)
     lines.append(
@@ -61,6 +62,27 @@ def notes(made: Figures) -> list[str]:
         f"true share below {bound:.2%} (95 %); seeds {', '.join(map(str, made.seeds))}"
     )
     return lines
+
+
+def _lanes(made: Figures) -> list[str]:
+    """How busy the server says that its lanes were, and where its chunks were decoded."""
+    busy = _by_lane(made, "playhead_lane_busy_seconds_total")
+    chunks = _by_lane(made, "playhead_lane_items_total")
+    decoded = chunks.get("urgent", 0.0) + chunks.get("background", 0.0)
+    if not busy or not decoded:
+        return []
+    shares = ", ".join(f"{lane} {share:.0%}" for lane, share in sorted(busy.items()))
+    urgent = chunks.get("urgent", 0.0) / decoded
+    return [f"{made.name}: server's lanes busy: {shares}; {urgent:.0%} of its chunks were urgent"]
+
+
+def _by_lane(made: Figures, name: str) -> dict[str, float]:
+    head = name + '{lane="'
+    return {
+        series.removeprefix(head).partition('"')[0]: value
+        for series, value in made.server.items()
+        if series.startswith(head)
+    }
 
 
 def progress(tally: Tally, elapsed: float, length: float, processes: int) -> str:

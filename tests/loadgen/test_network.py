@@ -6,8 +6,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 from playhead.engine.clock import monotonic
+from playhead.loadgen.client import open_session
+from playhead.loadgen.habits import STRICT, Caller
+from playhead.loadgen.judge import Cause, attribute
 from playhead.loadgen.network import Proxy
+from playhead.loadgen.plan import Plan
+from playhead.loadgen.record import Record, Run
+from playhead.loadgen.scripted import Script, ScriptedServer
 from playhead.loadgen.shaping import Conditions
+from playhead.loadgen.turn import Turn
+
+SEED = 6  # its network stops for the first time after 0.8 s
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -105,3 +114,39 @@ def test_tls_cannot_be_shaped() -> None:
 
     with pytest.raises(ValueError, match="only ws: targets"):
         asyncio.run(talk())
+
+
+def caused(script: Script, conditions: Conditions) -> list[Cause]:
+    """One utterance through the proxy; the causes of its stalls."""
+
+    async def talk() -> list[Cause]:
+        async with (
+            ScriptedServer(script).running() as own,
+            Proxy(own, conditions, 3).running() as p,
+        ):
+            session = await open_session(p.url, Plan(p.url, 1.0), Caller(), 0)
+            origin = monotonic()
+            record = Record(0, 0.0, "Hello.", sample_rate=24_000, codec="pcm_s16le")
+            record.round_trip = session.round_trip
+            assert session.offset is not None
+            record.offset = session.offset + origin
+            turn = Turn(record, STRICT, session.link, origin=origin, deadline=origin + 9)
+            await session.speak(turn, origin, origin + 9)
+            await session.close()
+            assert record.finish == "complete"
+            return [attribute(each, record, Run({}, [record])).cause for each in record.stalls]
+
+    return asyncio.run(talk())
+
+
+def test_a_stalled_network_is_found_guilty() -> None:
+    # A chunk of 100 ms every 100 ms, 300 ms ahead, and a network that stops for 600 ms.
+    steady = Script(tuple((max(0.0, 0.1 * n - 0.3), 2_400) for n in range(20)))
+    causes = caused(steady, Conditions(delay=0.01, stall_every=0.5, stall=(0.6, 0.6)))
+    assert causes
+    assert set(causes) == {Cause.NETWORK}
+
+
+def test_a_late_server_is_found_guilty_behind_the_same_network() -> None:
+    late = Script(((0.0, 2_400), (0.4, 2_400)))
+    assert caused(late, Conditions(delay=0.01)) == [Cause.ENGINE]

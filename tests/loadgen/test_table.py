@@ -46,6 +46,23 @@ def test_what_was_not_measured_is_a_dash() -> None:
     assert row[3:6] == ["-", "-", "-"]
 
 
+def test_the_servers_lanes_are_told_when_it_tells_them() -> None:
+    made = figures([run(heard())])
+    assert not [note for note in notes(made) if "lanes" in note]
+    busy, items = "playhead_lane_busy_seconds_total", "playhead_lane_items_total"
+    made.server = {
+        f'{busy}{{lane="urgent"}}': 0.25,
+        f'{busy}{{lane="lm"}}': 0.5,
+        f'{items}{{lane="urgent"}}': 1.0,
+        f'{items}{{lane="background"}}': 3.0,
+        f'{items}{{lane="lm"}}': 99.0,
+    }
+    assert (
+        "strict, 1/s: server's lanes busy: lm 50%, urgent 25%; 25% of its chunks were urgent"
+        in notes(made)
+    )
+
+
 def test_progress_in_one_line() -> None:
     tally = Tally(planned=9, started=4, ended=1, first_audio=[0.1234])
     assert progress(tally, 3.2, 60.0, 1) == (
