@@ -205,6 +205,8 @@ def _nested(spec: Spec, *, strict: bool) -> Kind:
 
 
 # fmt: off - a message is read at a glance when its fields stand side by side
+# A message is read at a glance when its fields stand side by side.
+# fmt: off
 CLIENT: dict[str, Spec] = {
     spec.cls.type: spec
     for spec in (
@@ -309,6 +311,7 @@ SERVER: dict[str, Spec] = {
         _spec(m.ErrorEvent, field=LONG, epoch=COUNT, **_FAULT, **_HEARD),
     )
 }
+# fmt: on
 # fmt: on
 
 
