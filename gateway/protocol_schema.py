@@ -204,43 +204,24 @@ def _nested(spec: Spec, *, strict: bool) -> Kind:
     return lambda value: spec.build(mapping(value), strict=strict)
 
 
-# fmt: off - a message is read at a glance when its fields stand side by side
 # A message is read at a glance when its fields stand side by side.
 # fmt: off
 CLIENT: dict[str, Spec] = {
     spec.cls.type: spec
     for spec in (
         _spec(
-            m.Hello,
-            voice=NAME,
-            speed=number(0.5, 2.0),
-            codec=NAME,
-            sample_rate=COUNT,
-            start_threshold=number(0.0, 2_000.0),
-            playback_rate=number(0.5, 2.0),
-            reports=flag,
-            binary_audio=flag,
-            resume=_nested(RESUME, strict=True),
+            m.Hello, voice=NAME, speed=number(0.5, 2.0), codec=NAME, sample_rate=COUNT,
+            start_threshold=number(0.0, 2_000.0), playback_rate=number(0.5, 2.0), reports=flag,
+            binary_audio=flag, resume=_nested(RESUME, strict=True),
         ),
         _spec(m.Start, voice=NAME, speed=number(0.5, 2.0), id=string(_LIMITS.id_length)),
         _spec(m.Text, text=string(_LIMITS.text_message, "text_too_long")),
         _spec(m.Flush),
         _spec(m.End),
         _spec(
-            m.PlaybackReport,
-            epoch=COUNT,
-            received=COUNT,
-            consumed=COUNT,
-            heard=COUNT,
-            buffered=COUNT,
-            state=choice(ListenerState),
-            time=STAMP,
-            discarded=COUNT,
-            underruns=COUNT,
-            starved=number(0.0),
-            seq=COUNT,
-            echo=STAMP,
-            hold=number(0.0),
+            m.PlaybackReport, epoch=COUNT, received=COUNT, consumed=COUNT, heard=COUNT,
+            buffered=COUNT, state=choice(ListenerState), time=STAMP, discarded=COUNT,
+            underruns=COUNT, starved=number(0.0), seq=COUNT, echo=STAMP, hold=number(0.0),
         ),
         _spec(m.Cancel, epoch=COUNT, heard=COUNT),
         _spec(m.Pause),
@@ -258,49 +239,19 @@ SERVER: dict[str, Spec] = {
     spec.cls.type: spec
     for spec in (
         _spec(
-            m.Ready,
-            session=LONG,
-            token=LONG,
-            resumed=flag,
-            codec=LONG,
-            sample_rate=COUNT,
-            pre_skip=COUNT,
-            packet_samples=COUNT,
-            voice=LONG,
-            voices=many(LONG),
-            formats=many(mapping),
-            limits=mapping,
-            grace=STAMP,
-            epoch=COUNT,
-            time=STAMP,
-            model=LONG,
-            server=LONG,
-            received=COUNT,
+            m.Ready, session=LONG, token=LONG, resumed=flag, codec=LONG, sample_rate=COUNT,
+            pre_skip=COUNT, packet_samples=COUNT, voice=LONG, voices=many(LONG),
+            formats=many(mapping), limits=mapping, grace=STAMP, epoch=COUNT, time=STAMP,
+            model=LONG, server=LONG, received=COUNT,
         ),
         _spec(m.Started, seq=COUNT, epoch=COUNT, id=LONG),
         _spec(
-            m.Audio,
-            seq=COUNT,
-            epoch=COUNT,
-            index=COUNT,
-            position=COUNT,
-            samples=COUNT,
-            words=many(_nested(WORD, strict=False)),
-            lane=choice(Lane),
-            slack=nullable(STAMP),
-            depth=STAMP,
-            sent=STAMP,
-            final=flag,
-            packets=many(COUNT),
-            data=binary,
+            m.Audio, seq=COUNT, epoch=COUNT, index=COUNT, position=COUNT, samples=COUNT,
+            words=many(_nested(WORD, strict=False)), lane=choice(Lane), slack=nullable(STAMP),
+            depth=STAMP, sent=STAMP, final=flag, packets=many(COUNT), data=binary,
         ),
         _spec(
-            m.Done,
-            seq=COUNT,
-            epoch=COUNT,
-            samples=COUNT,
-            heard=COUNT,
-            estimated=flag,
+            m.Done, seq=COUNT, epoch=COUNT, samples=COUNT, heard=COUNT, estimated=flag,
             reason=LONG,
         ),
         _spec(m.Cancelled, seq=COUNT, epoch=COUNT, estimated=flag, **_HEARD),
@@ -311,7 +262,6 @@ SERVER: dict[str, Spec] = {
         _spec(m.ErrorEvent, field=LONG, epoch=COUNT, **_FAULT, **_HEARD),
     )
 }
-# fmt: on
 # fmt: on
 
 
