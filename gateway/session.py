@@ -59,6 +59,7 @@ class Session:
         self._limits = facts.limits
         self._token_digest = digest(token)
         self._token = token  # told to the client by the next ready
+        self._token_before = b""  # digest; good until the client shows that the ready arrived
         self._draining = False
         self._received = 0  # frames after hello, over all connections
         self._deadline = now + facts.limits.hello_within  # for hello, later for coming back
@@ -79,7 +80,7 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Whether no utterance is alive, so that a drain may close the session."""
+        """No utterance is alive, so that a drain may close the session."""
         return not self._dialogue.greeted or self._dialogue.speech.idle
 
     # ------------------------------------------------------------ from the client
@@ -89,6 +90,7 @@ class Session:
         if not self._hears():
             return []
         self._received += not isinstance(message, Hello)
+        self._token_before = b""
         verdict = self._budget.admit(message, now)
         if verdict is Verdict.COALESCE and isinstance(message, PlaybackReport):
             self.counters["coalesced_reports"] += 1
@@ -191,6 +193,7 @@ class Session:
         """
         if not self.can_resume(request):
             return refusal(self._dialogue.outcome(now) if self._owned_by(request) else None)
+        self._token_before = self._token_digest
         self._token, self._token_digest = token, digest(token)
         self._channel.attached = True
         self._channel.outbox.acknowledge(request.seq)
@@ -206,7 +209,8 @@ class Session:
     def _owned_by(self, request: ResumeFrom) -> bool:
         alive = not self.ended and self._dialogue.greeted
         named = request.session == self.id
-        return alive and named and token_fits(request.token, self._token_digest)
+        fits = any(token_fits(request.token, d) for d in (self._token_digest, self._token_before))
+        return alive and named and fits
 
     def _ready(self, now: float, *, resumed: bool) -> Ready:
         facts, speech = self._facts, self._dialogue.speech
@@ -266,19 +270,17 @@ class Session:
         self._draining = True
         if not self._channel.attached:
             return self._end(now)
-        told: list[Effect] = []
-        if self._dialogue.greeted:
-            left = max(0.0, deadline - now) * 1_000
-            told = self._channel.post(Draining(seq=self._channel.next_seq, deadline=left))
-        return told + self._dialogue.drain(now)
+        if not self._dialogue.greeted:
+            return self._dialogue.drain(now)
+        told = Draining(seq=self._channel.next_seq, deadline=max(0.0, deadline - now) * 1_000)
+        return self._channel.post(told) + self._dialogue.drain(now)
 
     def stop(self, code: int, reason: str, now: float) -> list[Effect]:
         """End at once: live utterances fail with ``draining``, then ``Close(code, reason)``."""
         if self.ended:
             return []
-        effects: list[Effect] = []
-        if self._dialogue.greeted:
-            effects = self._dialogue.speech.fail_all(DRAINING, now)
+        greeted = self._dialogue.greeted
+        effects = self._dialogue.speech.fail_all(DRAINING, now) if greeted else []
         return [*effects, *self._end(now), Close(code, reason)]
 
     def tombstone(self) -> Tombstone:

@@ -51,7 +51,7 @@ class Dialogue:
         self.state = State.NEW
         self._acts: dict[Act, Callable[[Any, float], list[Effect]]] = {
             Act.GREET: self._greet,
-            Act.OPEN: self._open,
+            Act.OPEN: self._open_by_start,
             Act.OPEN_WITH_TEXT: self._open_with_text,
             Act.ADD_TEXT: self._add_text,
             Act.FLUSH: lambda message, now: self.speech.flush(),
@@ -140,6 +140,14 @@ class Dialogue:
         effects = self.speech.open(start, now)
         self.state = State.COMPOSING
         return effects
+
+    def _open_by_start(self, start: Start, now: float) -> list[Effect]:
+        try:
+            return self._open(start, now)
+        except ProtocolError:
+            # The text that follows belongs to this utterance, not to one with other settings.
+            self.state = State.DISCARDING
+            raise
 
     def _open_with_text(self, message: Text, now: float) -> list[Effect]:
         if not message.text:

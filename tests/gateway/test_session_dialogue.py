@@ -191,6 +191,15 @@ def test_ready_start() -> None:
     assert kit.dialogue.state is State.COMPOSING
 
 
+def test_ready_start_that_is_refused_takes_its_text_with_it() -> None:
+    kit = ready()
+    with pytest.raises(ProtocolError, match="unknown voice"):
+        kit.say(m.Start(voice="eve"))
+    assert kit.say(m.Text("Hello"), m.End()) == []
+    assert kit.dialogue.state is State.READY
+    assert sent(kit.say(m.Text("Hi"))) == [m.Started(seq=1, epoch=1)]
+
+
 def test_ready_text() -> None:
     kit = ready()
     effects = kit.say(m.Text("Hi"))
