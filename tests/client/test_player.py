@@ -100,6 +100,16 @@ def test_reports_name_the_waiting_utterance_only_when_it_changes() -> None:
     assert player.next_report(0.25) == pytest.approx(0.5)
 
 
+def test_every_state_is_due_again_when_reports_may_be_lost() -> None:
+    player = Player(PlayerConfig(start_threshold=0.0))
+    player.add(1, 240000, True, 0.0)
+    player.add(2, 2400, True, 0.0)
+    player.reports(0.0)
+    assert player.reports(0.1) == []
+    player.report_again()
+    assert [c.epoch for c in player.reports(0.1)] == [1, 2]
+
+
 def test_nothing_to_report_without_audio() -> None:
     player = Player()
     assert player.next_report(0.0) is None
