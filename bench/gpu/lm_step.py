@@ -26,7 +26,7 @@ from playhead.engine.models.qwen3_tts import predictor as predictors
 from playhead.engine.models.qwen3_tts import talker as talkers
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.frames import FrameLoop, Frames
-from playhead.engine.models.qwen3_tts.graphs import StepGraphs, fast_ops, with_ops
+from playhead.engine.models.qwen3_tts.graphs import LoopGraphs, fast_ops, with_ops
 from playhead.engine.models.qwen3_tts.predictor import Predictor
 from playhead.engine.models.qwen3_tts.presets import HIDDEN, model_config
 from playhead.engine.models.qwen3_tts.sampling import Sampling
@@ -146,8 +146,8 @@ def measure(loop: FrameLoop, batch: int, rounds: int) -> dict[str, Any]:
     """Times and agreement of one bucket."""
     back = rewind(loop)
     slots = torch.arange(batch, device=DEVICE)
-    graphs = StepGraphs(loop)
-    graphs.capture(batch, SPAN)
+    graphs = LoopGraphs(loop)
+    graphs.capture_step(batch, SPAN)
     back()
     eager = loop.step(slots, SPAN)
     eager_carry = loop.table.carry[slots].clone()
@@ -156,9 +156,8 @@ def measure(loop: FrameLoop, batch: int, rounds: int) -> dict[str, Any]:
     agreement = same(eager, graph, (eager_carry, loop.table.carry[slots]))
     out: dict[str, Any] = {"batch": batch, **agreement}
     out["eager_ms"] = milliseconds(lambda: loop.step(slots, SPAN), back, 2)
-    captured = graphs.fit(batch, SPAN)
-    assert captured is not None
     out["graph_ms"] = milliseconds(lambda: graphs.step(range(batch), SPAN), back, rounds)
+    assert not graphs.eager
     out["predictor_ms"] = milliseconds(predictor_graph(loop, batch), lambda: None, rounds)
     roof = ROOFLINE_MS.get(batch)
     if roof is not None and loop.config.hidden == HIDDEN["1.7b"]:
@@ -227,7 +226,6 @@ def main() -> None:
     lab = Lab(model_config(args.size).talker, {})
     specs = talkers.tensors(lab.config) | predictors.tensors(lab.config)
     lab.state = random_tensors(specs, 1, device=DEVICE)
-    torch._dynamo.config.cache_size_limit = 128
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,

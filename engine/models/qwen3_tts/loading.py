@@ -21,7 +21,9 @@ from playhead.engine.models.qwen3_tts.config import (
     read_codec_config,
     read_model_config,
 )
+from playhead.engine.models.qwen3_tts.execution import Buckets, Graphed
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
+from playhead.engine.models.qwen3_tts.graphs import fast_ops, with_ops
 from playhead.engine.models.qwen3_tts.predictor import Predictor
 from playhead.engine.models.qwen3_tts.prompt import Clone, Voices
 from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
@@ -36,7 +38,7 @@ from playhead.engine.models.qwen3_tts.weights import (
     model_folder,
     random_tensors,
 )
-from playhead.engine.types import Request
+from playhead.engine.types import Lane, Request
 
 IGNORED = ("speaker_encoder.",)
 CODEC_FOLDER = "speech_tokenizer"
@@ -47,6 +49,8 @@ _log = logging.getLogger(__name__)
 class Setup:
     """Where and how large a model runs. ``positions``: context of a slot, text and speech, at
     80 ms a frame. ``random_seed``: weights are random, and ``frames`` says how long requests are.
+    On CUDA only: ``buckets`` are captured as graphs, on ``streams`` where given, and ``compiled``
+    fuses the layers' small operations.
     """
 
     slots: int = 8
@@ -58,6 +62,9 @@ class Setup:
     clones: Mapping[str, Clone] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     codec_ops: TorchOps | None = None
+    buckets: Buckets = field(default_factory=Buckets)
+    compiled: bool = True
+    streams: Mapping[Lane, torch.cuda.Stream] | None = None
 
 
 def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
@@ -83,7 +90,11 @@ def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
     tokenizer = _tokenizer(folder, config)
     voices = Voices(config, setup.clones)
     parts = Parts(config, loop, codec, codec_config.sample_rate, tokenizer, voices)
-    return Qwen3Runner(parts, replace(setup.options, frames=setup.frames))
+    options = replace(setup.options, frames=setup.frames)
+    if torch.device(setup.device).type != "cuda":
+        return Qwen3Runner(parts, options)
+    execution = Graphed(parts.loop, parts.codec, setup.buckets, setup.streams)
+    return Qwen3Runner(parts, options, execution)
 
 
 def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfig, CodecConfig]:
@@ -147,7 +158,10 @@ def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
         config.talker, setup.slots, setup.positions, device=device, dtype=dtype, text_pad=pad
     )
     rule, fine_rule = generation_rules(folder)
-    return FrameLoop(talker, predictor, table, config.talker, rule, fine_rule)
+    loop = FrameLoop(talker, predictor, table, config.talker, rule, fine_rule)
+    if device.type != "cuda":
+        return loop
+    return with_ops(loop, fast_ops(compiled=setup.compiled, in_place=True))
 
 
 def _codec(folder: Path | None, config: CodecConfig, setup: Setup) -> Codec:

@@ -8,12 +8,21 @@ import torch
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.config import ModelConfig
 from playhead.engine.models.qwen3_tts.embed import embed_prompts
+from playhead.engine.models.qwen3_tts.execution import Direct, Execution
 from playhead.engine.models.qwen3_tts.frames import ENDED, LEAST_CODES, POISONED, FrameLoop, Frames
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptBuilder, PromptError, Voices
 from playhead.engine.models.qwen3_tts.slots import NoSlot
 from playhead.engine.models.qwen3_tts.stream import Limits, Stream
 from playhead.engine.models.qwen3_tts.text import Tokenizer, TokenStream, instruct_ids, role_ids
-from playhead.engine.types import ChunkWork, Finish, ModelInfo, Pcm, Request, StepResult
+from playhead.engine.types import (
+    ChunkWork,
+    Finish,
+    Lane,
+    ModelInfo,
+    Pcm,
+    Request,
+    StepResult,
+)
 from torch import Tensor
 
 CHUNK_FRAMES = (1, 2, 4, 8, 16, 25)
@@ -54,8 +63,11 @@ class Parts:
 class Qwen3Runner:
     """Speaks as many utterances at a time as the slot table has slots."""
 
-    def __init__(self, parts: Parts, options: Options | None = None) -> None:
+    def __init__(
+        self, parts: Parts, options: Options | None = None, execution: Execution | None = None
+    ) -> None:
         self._parts = parts
+        self._run = execution or Direct(parts.loop, parts.codec)
         self._options = options or Options()
         self._loop, self._codec, self._table = parts.loop, parts.codec, parts.loop.table
         self._builder = PromptBuilder(parts.config, role_ids(parts.tokenizer))
@@ -111,24 +123,26 @@ class Qwen3Runner:
                 opening.append((stream, answer))
             else:
                 results[utterance] = answer
-        for stream, result in self._prefill(opening) + self._continue(running):
-            results[stream.request.utterance] = result
+        with self._run.on(Lane.LM):
+            for stream, result in self._prefill(opening) + self._continue(running):
+                results[stream.request.utterance] = result
         return [results[utterance] for utterance in utterances]
 
     @torch.inference_mode()
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         """See ``Runner``. Frames must be asked for in order."""
         results: list[Pcm | BaseException] = [KeyError("not decoded")] * len(chunks)
-        groups: dict[int, list[tuple[int, Stream]]] = {}
+        groups: dict[tuple[Lane, int], list[tuple[int, Stream]]] = {}
         for position, chunk in enumerate(chunks):
             try:
                 stream = self._next(chunk)
             except (KeyError, ValueError) as fault:
                 results[position] = fault
                 continue
-            groups.setdefault(chunk.frames, []).append((position, stream))
-        for frames, members in groups.items():
-            pcm = self._decode([member for _, member in members], frames)
+            groups.setdefault((chunk.lane, chunk.frames), []).append((position, stream))
+        for (lane, frames), members in groups.items():
+            with self._run.on(lane):
+                pcm = self._decode(lane, [member for _, member in members], frames)
             for (position, member), row in zip(members, pcm, strict=True):
                 member.decoded += frames
                 member.listen(row, self.info.sample_rate)
@@ -138,9 +152,13 @@ class Qwen3Runner:
     def close(self, utterance: int) -> None:
         """See ``Runner``. Closing twice is fine."""
         stream = self._streams.pop(utterance, None)
-        if stream is not None and stream.slot is not None:
-            with torch.inference_mode():
-                self._table.give_back(stream.slot, scrub=stream.poisoned)
+        if stream is None or stream.slot is None:
+            return
+        if not stream.poisoned:
+            self._table.give_back(stream.slot)
+            return
+        with torch.inference_mode(), self._run.on(Lane.LM):
+            self._table.give_back(stream.slot, scrub=True)
 
     # -- the LM lane ------------------------------------------------------------------------
 
@@ -171,7 +189,7 @@ class Qwen3Runner:
         self._codec.reset(slots)
         self._prime(streams)
         self._write_text(streams)
-        return self._take_in(streams, self._loop.prefill(rows, lengths, slots))
+        return self._take_in(streams, self._run.prefill(rows, lengths, self._numbers(streams)))
 
     def _continue(self, running: Sequence[Stream]) -> list[tuple[Stream, StepResult]]:
         ready = [stream for stream in running if stream.steppable(self._builder)]
@@ -182,7 +200,7 @@ class Qwen3Runner:
         self._write_text(ready)
         longest = max(stream.context() for stream in ready) + 1
         span = min(next(span for span in SPANS if span >= longest), self._table.positions)
-        return out + self._take_in(ready, self._loop.step(self._slots(ready), span))
+        return out + self._take_in(ready, self._run.step(self._numbers(ready), span))
 
     def _take_in(
         self, streams: Sequence[Stream], frames: Frames
@@ -233,12 +251,12 @@ class Qwen3Runner:
             raise ValueError(f"{chunk.frames} frames were asked for, {left} are ready")
         return stream
 
-    def _decode(self, streams: Sequence[Stream], frames: int) -> list[Pcm]:
+    def _decode(self, lane: Lane, streams: Sequence[Stream], frames: int) -> list[Pcm]:
         slots = self._slots(streams)
         first = self._column([stream.decoded for stream in streams])
         at = first[:, None] + torch.arange(frames, device=slots.device)
         codes = self._table.codes[slots[:, None], at].transpose(1, 2)
-        pcm: list[Pcm] = list(self._codec.decode(codes, slots).cpu().numpy())
+        pcm: list[Pcm] = list(self._run.decode(lane, codes, slots).cpu().numpy())
         return pcm
 
     def _prime(self, streams: Sequence[Stream]) -> None:
@@ -259,7 +277,10 @@ class Qwen3Runner:
             )
 
     def _slots(self, streams: Sequence[Stream]) -> Tensor:
-        return self._column([-1 if stream.slot is None else stream.slot for stream in streams])
+        return self._column(self._numbers(streams))
+
+    def _numbers(self, streams: Sequence[Stream]) -> list[int]:
+        return [-1 if stream.slot is None else stream.slot for stream in streams]
 
     def _column(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64).to(self._table.device, non_blocking=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import talker_lab as lab
+import torch
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.config import CodecDecoderConfig
@@ -56,14 +57,22 @@ def runner(
     positions: int = 96,
     frames: Callable[[Request], int] | None = None,
     clones: dict[str, Clone] | None = None,
+    device: torch.device = lab.CPU,
     **options: object,
 ) -> Qwen3Runner:
     """A fresh runner, equal for equal arguments."""
     config = model_config(kind, form, folder)
     loop = lab.build(
-        config, 11, slots=slots, positions=positions, rule=SAMPLED, fine_rule=Sampling()
+        config,
+        11,
+        slots=slots,
+        positions=positions,
+        rule=SAMPLED,
+        fine_rule=Sampling(),
+        device=device,
     )
-    decoder = CodecDecoder(CODEC, random_tensors(decoder_tensors(CODEC), 5))
+    weights = random_tensors(decoder_tensors(CODEC), 5)
+    decoder = CodecDecoder(CODEC, {name: tensor.to(device) for name, tensor in weights.items()})
     codec = Codec(decoder, decoder.arena(slots), 25)
     parts = Parts(config, loop, codec, RATE, Words(499), Voices(config, clones or {}))
     return Qwen3Runner(parts, Options(frames=frames, **options))  # type: ignore[arg-type]

@@ -36,16 +36,17 @@ def build(
     rule: Sampling = GREEDY,
     fine_rule: Sampling = GREEDY,
     positions: int = POSITIONS,
+    device: torch.device = CPU,
 ) -> FrameLoop:
-    """A tiny model with random weights."""
-    state = checkpoint(config, weights)
+    """A tiny model with random weights, the same on every device."""
+    state = {name: tensor.to(device) for name, tensor in checkpoint(config, weights).items()}
     talker = Talker.load(state, config.talker, positions)
     predictor = Predictor.load(state, config.talker, talker.codec_table, fold=fold)
     table = SlotTable(
         config.talker,
         slots,
         positions,
-        device=CPU,
+        device=device,
         dtype=torch.float32,
         text_pad=config.ids.tts_pad,
     )
@@ -85,15 +86,15 @@ def speak(
 ) -> list[list[list[int]]]:
     """Codes per prompt [frames][groups], up to the end code or ``frames``, as one batch."""
     table = loop.table
-    where = torch.tensor(slots or [table.take() for _ in prompts])
+    device = table.device
+    where = torch.tensor(slots or [table.take() for _ in prompts], device=device)
     rows, lengths = embed_prompts(prompts, loop.talker, loop.predictor)
-    table.begin(
-        where, lengths, torch.tensor(seeds or [0] * len(prompts)), torch.full_like(lengths, 2)
-    )
+    numbers = torch.tensor(seeds or [0] * len(prompts), device=device)
+    table.begin(where, lengths, numbers, torch.full_like(lengths, 2))
     for slot, prompt in zip(where, prompts, strict=True):
         count = len(prompt.trailing)
-        ids = torch.tensor(prompt.trailing, dtype=torch.int64)
-        table.write_text(slot.expand(count), torch.arange(count), ids)
+        ids = torch.tensor(prompt.trailing, dtype=torch.int64, device=device)
+        table.write_text(slot.expand(count), torch.arange(count, device=device), ids)
     spoken: list[list[list[int]]] = [[] for _ in prompts]
     over = [False] * len(prompts)
     made = loop.prefill(rows, lengths, where)
