@@ -9,17 +9,18 @@ from pathlib import Path
 
 from playhead.engine.types import Urgency
 from playhead.loadgen.arrivals import trace
-from playhead.loadgen.client import SessionError, endpoint, open_session
 from playhead.loadgen.figures import figures
 from playhead.loadgen.habits import MIXES, Caller
-from playhead.loadgen.plan import PROCESSES, Plan
+from playhead.loadgen.plan import PROCESSES, TARGETS, Plan
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
 from playhead.loadgen.selfcheck import check
 from playhead.loadgen.servers import ServerFailed, serving
+from playhead.loadgen.session import SessionError
 from playhead.loadgen.slo import Objective, Search, search
 from playhead.loadgen.table import progress, table, verdict
 from playhead.loadgen.tally import Tally
+from playhead.loadgen.targets import OPENERS, endpoint
 from playhead.loadgen.texts import Kind
 from playhead.loadgen.workers import execute
 
@@ -68,7 +69,9 @@ def _add_rates(parser: argparse.ArgumentParser) -> None:
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--url", default="ws://127.0.0.1:8080", help="server (default %(default)s)")
+    add("--url", default="http://127.0.0.1:8080", help="server (default %(default)s)")
+    add("--target", choices=TARGETS, default="playhead", help="what the server speaks")
+    add("--label", default="", help="name of the server in comparisons")
     add("--out", type=Path, default=Path("bench-out"), help="folder (default %(default)s)")
     add("--seeds", default="0,1,2", help="one run each, pooled (default %(default)s)")
     add("--warmup", type=float, default=10.0, help="seconds not counted (default %(default)s)")
@@ -82,7 +85,8 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     add("--codec", default="pcm_s16le")
     add("--sample-rate", type=int, default=24_000)
     add("--voice")
-    add("--turns", type=int, default=4, help="utterances of one session (default %(default)s)")
+    add("--model", help="named in requests of --target openai")
+    add("--turns", type=int, help="utterances of one session (default 4; --target openai: 1)")
     add("--processes", type=int, default=1, help="generator processes (default %(default)s)")
 
 
@@ -236,7 +240,7 @@ def _plans(args: argparse.Namespace, rate: float) -> list[Plan]:
         raise UsageError(f"--rate {rate:g}: utterances a second must be above 0")
     try:
         base = Plan(
-            url=endpoint(args.url),
+            url=endpoint(args.url, args.target),
             rate=rate,
             arrivals=args.arrivals,
             variation=args.variation,
@@ -248,7 +252,10 @@ def _plans(args: argparse.Namespace, rate: float) -> list[Plan]:
             codec=args.codec,
             sample_rate=args.sample_rate,
             voice=args.voice,
-            turns=args.turns,
+            turns=args.turns or (4 if args.target == "playhead" else 1),
+            target=args.target,
+            model=args.model,
+            label=args.label,
             timeout=args.timeout,
             processes=args.processes,
         )
@@ -269,7 +276,7 @@ def _check_target(plan: Plan) -> None:
     """A server that cannot be talked to is told at once. Raises ``SessionError``."""
 
     async def talk() -> None:
-        session = await open_session(plan.url, plan, Caller(), 0)
+        session = await OPENERS[plan.target](plan.url, plan, Caller(), 0)
         await session.close()
 
     asyncio.run(talk())

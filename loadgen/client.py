@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from typing import TypeVar, cast
-from urllib.parse import urlsplit, urlunsplit
 
 from playhead.engine.clock import monotonic
 from playhead.gateway.messages import (
@@ -21,41 +20,20 @@ from playhead.gateway.protocol import ProtocolError, Wire
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
+from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError
 from playhead.loadgen.turn import Turn
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
 
-ENDPOINT = "/v1/session"
-OPEN_TIMEOUT = 10.0
 PINGS = 3
-_GRACE = 1.0  # after an utterance's deadline, for a socket that takes nothing more
 _MAX_FRAME = 16 * 1024 * 1024
 
 
 Expected = TypeVar("Expected", Ready, Pong)
 
 
-class SessionError(Exception):
-    """No session came about. ``fault`` names the reason for the record."""
-
-    def __init__(self, fault: str, message: str) -> None:
-        super().__init__(message)
-        self.fault = fault
-        self.message = message
-
-
-def endpoint(url: str) -> str:
-    """The WebSocket's address for one that may only name the server. Raises ``ValueError``."""
-    parts = urlsplit(url)
-    scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
-    if scheme not in ("ws", "wss") or not parts.hostname:
-        raise ValueError(f"{url!r} is no address; expected one such as ws://127.0.0.1:8080")
-    path = parts.path if parts.path.strip("/") else ENDPOINT
-    return urlunsplit(parts._replace(scheme=scheme, path=path))
-
-
-class Session:
+class PlayheadSession:
     """An open session. ``offset``: the server's clock minus ours, in seconds."""
 
     def __init__(self, socket: ClientConnection, wire: Wire, caller: Caller, number: int) -> None:
@@ -70,14 +48,14 @@ class Session:
 
     @property
     def link(self) -> Link:
-        """What reports on this session need to know."""
+        """See :class:`~playhead.loadgen.session.Session`."""
         return self._link
 
     async def speak(self, turn: Turn, origin: float, deadline: float) -> None:
-        """Carry one turn to its end; its record tells how that went. ``deadline`` on our clock."""
+        """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
         try:
-            async with asyncio.timeout(deadline + _GRACE - monotonic()):
+            async with asyncio.timeout(deadline + GRACE - monotonic()):
                 await self._speak(turn, origin)
         except TimeoutError:
             turn.lost("the socket took nothing more", monotonic(), "timeout")
@@ -87,9 +65,9 @@ class Session:
             turn.lost(error.message, monotonic(), "protocol")
 
     async def close(self) -> None:
-        """End the session; a socket that is gone is no trouble."""
+        """See :class:`~playhead.loadgen.session.Session`."""
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(GRACE):
                 await self.send([CloseSession()])
                 await self._socket.close()
         except (ConnectionClosed, TimeoutError):
@@ -152,7 +130,7 @@ class Session:
                 raise SessionError("hello_refused", f"{message.code}: {message.message}")
 
 
-async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> Session:
+async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> PlayheadSession:
     """Dial, say hello, compare clocks. Raises :class:`SessionError`, and nothing else."""
     hello = Hello(
         voice=plan.voice,
@@ -161,10 +139,10 @@ async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> Ses
         start_threshold=1_000 * caller.threshold,
         reports=caller.reports is not Reports.OFF,
     )
-    session: Session | None = None
+    session: PlayheadSession | None = None
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
-            session = Session(await _dial(url, plan), Wire(plan.encoding), caller, number)
+            session = PlayheadSession(await _dial(url, plan), Wire(plan.encoding), caller, number)
             await session.greet(hello)
     except (SessionError, ConnectionClosed, ProtocolError, TimeoutError) as error:
         if session is not None:
@@ -192,7 +170,7 @@ async def _dial(url: str, plan: Plan) -> ClientConnection:
             max_size=_MAX_FRAME,
             max_queue=None,  # arrivals are stamped by whoever reads: never leave them in the socket
             open_timeout=None,
-            close_timeout=_GRACE,
+            close_timeout=GRACE,
             ping_interval=None,
         )
     except InvalidStatus as refused:

@@ -33,9 +33,9 @@ class Proxy:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Proxy"]:
-        """Relay while the block runs. Raises ``ValueError`` for a target that is not ``ws:``."""
-        if self._target.scheme != "ws":
-            raise ValueError("only ws: targets can be shaped; the proxy cannot look into TLS")
+        """Relay while the block runs. Raises ``ValueError`` for a target behind TLS."""
+        if self._target.scheme not in ("ws", "http"):
+            raise ValueError("only plain targets can be shaped: the name in TLS would not fit")
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         self.url = urlunsplit(self._target._replace(netloc=f"127.0.0.1:{port}"))

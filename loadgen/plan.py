@@ -15,6 +15,8 @@ from playhead.loadgen.habits import MIXES, Mix
 from playhead.loadgen.texts import Kind, draw
 
 Process = Literal["poisson", "constant", "gamma", "trace"]
+Target = Literal["playhead", "openai"]
+TARGETS: tuple[Target, ...] = ("playhead", "openai")
 PROCESSES: tuple[Process, ...] = ("poisson", "constant", "gamma", "trace")
 
 
@@ -44,6 +46,8 @@ class Plan:
     turns: int = 4
     timeout: float = 60.0
     processes: int = 1
+    target: Target = "playhead"
+    model: str | None = None  # named in the requests of targets that want one
     label: str = ""
 
     def __post_init__(self) -> None:
@@ -53,6 +57,8 @@ class Plan:
                 raise ValueError(f"{name} is {value}; expected seconds")
         if self.mix not in MIXES:
             raise ValueError(f"mix {self.mix!r} is not known; one of {', '.join(MIXES)}")
+        if self.target != "playhead" and self.turns > 1:
+            raise ValueError("such a target speaks one utterance a session: turns must be 1")
         if self.turns < 1 or self.processes < 1:
             raise ValueError("turns and processes start at 1")
 

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 
-from playhead.loadgen.client import Session, open_session
 from playhead.loadgen.plan import Plan
+from playhead.loadgen.session import Session
 from playhead.loadgen.shaping import DIRECT
+from playhead.loadgen.targets import OPENERS
 
 #: Ends after which a session is as good as new: nothing of the utterance can still come.
 _CLEAN = frozenset({"complete", "length_budget", "cancelled", "failed"})
@@ -29,7 +30,8 @@ class Pool:
         plan, number = self._plan, self._number
         self._number += plan.processes
         caller = plan.listeners.caller(plan.seed, number)
-        session = await open_session(self._urls[caller.network], plan, caller, number)
+        opener = OPENERS[plan.target]
+        session = await opener(self._urls[caller.network], plan, caller, number)
         self.opened += 1
         return session
 

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from playhead.engine.clock import monotonic
-from playhead.loadgen.client import Session, SessionError
 from playhead.loadgen.network import Proxy
 from playhead.loadgen.plan import Job, Plan, jobs
 from playhead.loadgen.pool import Pool, networks
 from playhead.loadgen.record import MetricsSample, Record
 from playhead.loadgen.scrape import watch
+from playhead.loadgen.session import Session, SessionError
 from playhead.loadgen.shaping import NETWORKS
 from playhead.loadgen.tally import Tally
 from playhead.loadgen.turn import Turn

@@ -50,6 +50,11 @@ class Turn:
         self._silent = True
         self._paused = False
 
+    @property
+    def played(self) -> bool:
+        """The listener has heard all."""
+        return self._listener.over
+
     # ------------------------------------------------------------ what to send
 
     def start(self, now: float) -> list[ClientMessage]:

@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 from playhead.engine.clock import monotonic
 from playhead.gateway.protocol import Encoding
-from playhead.loadgen.client import Session, SessionError, endpoint, open_session
+from playhead.loadgen.client import PlayheadSession, open_session
 from playhead.loadgen.habits import Caller, Habits, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import Record
 from playhead.loadgen.scripted import Script, ScriptedServer
+from playhead.loadgen.session import SessionError
+from playhead.loadgen.targets import endpoint
 from playhead.loadgen.turn import Turn
 
 SHORT = ((0.02, 1_200), (0.03, 1_200))
 
 
 @contextlib.asynccontextmanager
-async def talking(script: Script, caller: Caller, **plan: Any) -> AsyncIterator[Session]:
+async def talking(script: Script, caller: Caller, **plan: Any) -> AsyncIterator[PlayheadSession]:
     server = ScriptedServer(script)
     async with server.running() as url:
         session = await open_session(url, Plan(url, 1.0, **plan), caller, 7)
@@ -28,7 +30,9 @@ async def talking(script: Script, caller: Caller, **plan: Any) -> AsyncIterator[
         await session.close()
 
 
-async def speak(session: Session, *, timeout: float = 5.0, habits: Habits | None = None) -> Record:
+async def speak(
+    session: PlayheadSession, *, timeout: float = 5.0, habits: Habits | None = None
+) -> Record:
     origin = monotonic()
     record = Record(0, 0.0, "Hello there.", sample_rate=24_000, codec="pcm_s16le")
     deadline = origin + timeout
@@ -50,7 +54,7 @@ def spoken(script: Script, *, caller: Caller | None = None, **values: Any) -> Re
 
 @pytest.mark.parametrize("encoding", ["msgpack", "json"])
 def test_several_turns_on_one_session(encoding: Encoding) -> None:
-    async def talk() -> tuple[Session, list[Record]]:
+    async def talk() -> tuple[PlayheadSession, list[Record]]:
         async with talking(Script(SHORT), Caller(), encoding=encoding) as session:
             return session, [await speak(session) for _ in range(2)]
 
@@ -65,7 +69,7 @@ def test_several_turns_on_one_session(encoding: Encoding) -> None:
 
 
 def test_clocks_are_compared() -> None:
-    async def talk() -> Session:
+    async def talk() -> PlayheadSession:
         async with talking(Script(SHORT), Caller()) as session:
             return session
 

@@ -112,7 +112,7 @@ def test_tls_cannot_be_shaped() -> None:
         async with Proxy("wss://h/", Conditions(), 0).running():
             pass
 
-    with pytest.raises(ValueError, match="only ws: targets"):
+    with pytest.raises(ValueError, match="only plain targets"):
         asyncio.run(talk())
 
 

@@ -61,6 +61,7 @@ def test_a_plan_tells_itself() -> None:
         ({"timeout": float("nan")}, "timeout is nan"),
         ({"mix": "angels"}, "mix 'angels' is not known; one of strict"),
         ({"turns": 0}, "start at 1"),
+        ({"target": "openai"}, "turns must be 1"),
         ({"processes": 0}, "start at 1"),
     ],
 )

@@ -51,7 +51,9 @@ def test_a_good_utterance_from_text_to_done() -> None:
     assert call.due() == pytest.approx(101.45)
     call.receive(audio(500, 500, final=True), 1_100, 101.4)
     call.tick(101.9)
+    assert not call.played
     (drained,) = call.tick(102.2)
+    assert call.played
     assert isinstance(drained, PlaybackReport)
     assert drained.state is State.DRAINED
     assert call.receive(done(1_000), 60, 102.21) == []

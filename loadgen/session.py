@@ -1,0 +1,45 @@
+"""What a run needs of a server, whatever it speaks. One file per kind of target implements it."""
+
+from typing import Protocol
+
+from playhead.loadgen.habits import Caller
+from playhead.loadgen.reporting import Link
+from playhead.loadgen.turn import Turn
+
+OPEN_TIMEOUT = 10.0
+"""Seconds for a session to be ready."""
+GRACE = 1.0
+"""Seconds after an utterance's deadline, for a socket that takes nothing more."""
+
+
+class SessionError(Exception):
+    """No session came about. ``fault`` names the reason for the record."""
+
+    def __init__(self, fault: str, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.message = message
+
+
+class Session(Protocol):
+    """One connection on which utterances are spoken, one after the other.
+
+    ``offset``: the server's clock minus ours in seconds, measured with ``round_trip``; ``None``
+    where the target has no stamps.
+    """
+
+    caller: Caller
+    number: int
+    turns: int  # spoken so far
+    offset: float | None
+    round_trip: float | None
+
+    @property
+    def link(self) -> Link:
+        """What reports on this session need to know."""
+
+    async def speak(self, turn: Turn, origin: float, deadline: float) -> None:
+        """Carry one turn to its end; its record tells how that went. ``deadline`` on our clock."""
+
+    async def close(self) -> None:
+        """End it; a socket that is gone is no trouble."""

@@ -1,0 +1,30 @@
+"""The kinds of servers that can be measured, by name."""
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit, urlunsplit
+
+from playhead.loadgen.client import open_session
+from playhead.loadgen.habits import Caller
+from playhead.loadgen.openai import PATH, open_speech
+from playhead.loadgen.plan import Plan, Target
+from playhead.loadgen.session import Session
+
+Opener = Callable[[str, Plan, Caller, int], Awaitable[Session]]
+
+_SCHEMES = {
+    "playhead": {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"},
+    "openai": {"http": "http", "https": "https"},
+}
+_PATHS = {"playhead": "/v1/session", "openai": PATH}
+OPENERS: dict[Target, Opener] = {"playhead": open_session, "openai": open_speech}
+
+
+def endpoint(url: str, target: Target = "playhead") -> str:
+    """The full address for one that may only name the server. Raises ``ValueError``."""
+    parts = urlsplit(url)
+    scheme = _SCHEMES[target].get(parts.scheme)
+    if scheme is None or not parts.hostname:
+        example = f"{next(iter(_SCHEMES[target]))}://host:8080"
+        raise ValueError(f"{url!r} is no address; expected one such as {example}")
+    path = parts.path if parts.path.strip("/") else _PATHS[target]
+    return urlunsplit(parts._replace(scheme=scheme, path=path))

@@ -1,0 +1,170 @@
+"""The other kind of target, against a stub that answers as the public API is described."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playhead.engine.clock import monotonic
+from playhead.loadgen.habits import Caller, Habits, Reports
+from playhead.loadgen.openai import open_speech
+from playhead.loadgen.plan import Plan
+from playhead.loadgen.record import Record, load
+from playhead.loadgen.session import SessionError
+from playhead.loadgen.targets import endpoint
+from playhead.loadgen.turn import Turn
+from playhead.loadgen.workers import execute
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encoding: chunked\r\n\r\n"
+SOUND = b"\1\2" * 2_400  # 100 ms
+
+
+class Stub:
+    """Answers every request with the given pieces, each after its seconds; ``None`` hangs."""
+
+    def __init__(self, *pieces: tuple[float, bytes | None]) -> None:
+        self.pieces: Sequence[tuple[float, bytes | None]] = pieces
+        self.asked: list[dict[str, Any]] = []
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        async with await asyncio.start_server(self._answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            yield endpoint(f"http://127.0.0.1:{port}", "openai")
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"POST /v1/audio/speech HTTP/1.1\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        self.asked.append(json.loads(await reader.readexactly(length)))
+        for after, piece in self.pieces:
+            await asyncio.sleep(after)
+            if piece is None:
+                await asyncio.sleep(60)
+            writer.write(piece or b"")
+        writer.close()
+
+
+def chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def spoken(stub: Stub, timeout: float = 5.0, **habits: Any) -> Record:
+    async def talk() -> Record:
+        async with stub.running() as url:
+            plan = Plan(url, 1.0, target="openai", turns=1, voice="ryan", model="qwen3-tts")
+            session = await open_speech(url, plan, Caller(), 0)
+            assert session.caller.reports is Reports.OFF
+            origin = monotonic()
+            record = Record(0, 0.0, "Hello there.", sample_rate=24_000, codec="pcm_s16le")
+            given = Habits(reports=Reports.OFF, **habits)
+            turn = Turn(record, given, session.link, origin=origin, deadline=origin + timeout)
+            await session.speak(turn, origin, origin + timeout)
+            await session.close()
+            return record
+
+    return asyncio.run(talk())
+
+
+def test_a_streamed_answer_is_heard_to_its_end() -> None:
+    odd = chunk(SOUND[:-1]), chunk(SOUND[-1:]) + b"0\r\n\r\n"
+    stub = Stub((0.02, OK + chunk(SOUND)), (0.05, odd[0]), (0.01, odd[1]))
+    kept = spoken(stub)
+    assert stub.asked == [
+        {
+            "model": "qwen3-tts",
+            "input": "Hello there.",
+            "voice": "ryan",
+            "response_format": "pcm",
+            "stream": True,
+        }
+    ]
+    assert (kept.finish, kept.fault, kept.samples, kept.heard) == ("complete", "", 4_800, 4_800)
+    assert kept.first_playable is not None
+    assert 0.02 <= kept.first_playable < 0.5
+    assert kept.stalls == []
+    assert kept.ended is not None
+    assert kept.ended >= kept.first_playable + 0.2
+
+
+def test_a_gap_in_the_stream_is_a_stall() -> None:
+    kept = spoken(Stub((0.0, OK + chunk(SOUND)), (0.4, chunk(SOUND)), (0.0, b"0\r\n\r\n")))
+    (stall,) = kept.stalls
+    assert stall.length == pytest.approx(0.3, abs=0.1)
+
+
+def test_a_barge_in_hangs_up() -> None:
+    kept = spoken(Stub((0.0, OK + chunk(SOUND * 10)), (0.0, None)), barge_in=0.1)
+    assert (kept.finish, kept.fault) == ("cancelled", "")
+    assert kept.samples == 24_000
+    assert kept.heard == pytest.approx(2_400, abs=1_500)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "finish", "fault"),
+    [
+        ([(0.0, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")], "failed", "overloaded"),
+        ([(0.0, b"HTTP/1.1 404 Not Found\r\n\r\n")], "failed", "failed"),
+        ([(0.0, OK + chunk(SOUND))], "lost", "connection_lost"),
+        ([(0.0, b"nonsense\r\n\r\n")], "lost", "protocol"),
+        ([(0.0, OK), (0.0, None)], "timeout", "timeout"),
+        ([(0.0, OK + b"0\r\n\r\n")], "complete", "no_audio"),
+        ([(0.0, OK + chunk(bytes(2_000))), (0.0, b"0\r\n\r\n")], "complete", "silence"),
+    ],
+)
+def test_bad_answers_are_named(
+    pieces: list[tuple[float, bytes | None]], finish: str, fault: str
+) -> None:
+    kept = spoken(Stub(*pieces), timeout=0.5)
+    assert (kept.finish, kept.fault) == (finish, fault)
+
+
+def test_nobody_there_is_named() -> None:
+    plan = Plan("http://127.0.0.1:9/", 1.0, target="openai", turns=1)
+    with pytest.raises(SessionError) as caught:
+        asyncio.run(open_speech(plan.url, plan, Caller(), 0))
+    assert caught.value.fault == "unreachable"
+
+
+def test_such_a_target_has_one_utterance_a_session() -> None:
+    with pytest.raises(ValueError, match="turns must be 1"):
+        Plan("http://h/", 1.0, target="openai", turns=2)
+
+
+@pytest.mark.parametrize("given", ["ws://h:1", "h"])
+def test_its_addresses_are_http(given: str) -> None:
+    assert endpoint("https://h", "openai") == "https://h/v1/audio/speech"
+    with pytest.raises(ValueError, match="expected one such as http://host:8080"):
+        endpoint(given, "openai")
+
+
+def test_a_whole_run_against_it(tmp_path: Path) -> None:
+    """The stub serves from a thread of its own: a run has its own loop."""
+    urls: list[str] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        stub = Stub((0.01, OK + chunk(SOUND)), (0.0, b"0\r\n\r\n"))
+        async with stub.running() as url:
+            urls.append(url)
+            ready.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert ready.wait(5)
+    try:
+        plan = Plan(
+            urls[0], 4.0, arrivals="constant", warmup=0.0, window=1.0, target="openai", turns=1
+        )
+        assert execute(plan, tmp_path / "run.jsonl", lambda tally, at: None)
+    finally:
+        over.set()
+        thread.join()
+    made = load(tmp_path / "run.jsonl")
+    assert [record.finish for record in made.records] == ["complete"] * 4
+    assert made.metrics == []
