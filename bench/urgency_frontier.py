@@ -24,7 +24,7 @@ from playhead.engine.sim_listener import Mix
 from playhead.engine.simulator import Scenario, Simulator
 from playhead.engine.types import Lane, Urgency
 
-FIXED = (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5)
+FIXED = (0.6, 0.8, 1.0, 1.2, 1.5, 2.0)
 UNKNOWN = (1.2, 1.5, 2.0, 2.5)
 
 
