@@ -27,6 +27,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.typing import Subprotocol
 
 PINGS = 3
+TRY_AGAIN_LATER = 1013  # close code of a server at its limit of connections (docs/protocol.md)
 _MAX_FRAME = 16 * 1024 * 1024
 
 
@@ -155,7 +156,8 @@ def _explain(error: Exception, url: str) -> SessionError:
     if isinstance(error, SessionError):
         return error
     if isinstance(error, ConnectionClosed):
-        return SessionError("connection_lost", _why(error))
+        full = error.rcvd is not None and error.rcvd.code == TRY_AGAIN_LATER
+        return SessionError("too_many_connections" if full else "connection_lost", _why(error))
     if isinstance(error, ProtocolError):
         return SessionError("protocol", f"{url} does not speak playhead.v1: {error.message}")
     return SessionError("no_answer", f"{url} gave no answer within {OPEN_TIMEOUT:g} s")

@@ -39,8 +39,8 @@ RATE = 24_000
 @dataclass(frozen=True, slots=True)
 class Script:
     """``chunks``: seconds after the end of the text, and samples. ``fault``: what to do wrong
-    (``silence``, ``truncated``, ``wrong_rate``, ``hello``, ``overloaded``, ``hang``, ``drop``,
-    ``garbage``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our clock nothing is
+    (``silence``, ``truncated``, ``wrong_rate``, ``hello``, ``full``, ``overloaded``, ``hang``,
+    ``drop``, ``garbage``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our clock nothing is
     started."""
 
     chunks: tuple[tuple[float, int], ...] = ((0.05, 4_800), (0.15, 9_600))
@@ -131,6 +131,9 @@ class Conversation:
     async def _greet(self, hello: Hello) -> None:
         if self._script.fault == "hello":
             await self._send(ErrorEvent(code="bad_value", message="no", expected="yes"))
+            return
+        if self._script.fault == "full":
+            await self._socket.close(1013, "too many connections")
             return
         rate = 8_000 if self._script.fault == "wrong_rate" else hello.sample_rate
         await self._send(

@@ -129,7 +129,12 @@ def refused(script: Script, url: str = "") -> SessionError:
 
 
 @pytest.mark.parametrize(
-    ("fault", "name"), [("wrong_rate", "wrong_format"), ("hello", "hello_refused")]
+    ("fault", "name"),
+    [
+        ("wrong_rate", "wrong_format"),
+        ("hello", "hello_refused"),
+        ("full", "too_many_connections"),
+    ],
 )
 def test_sessions_that_do_not_come_about_are_named(fault: str, name: str) -> None:
     assert refused(Script(fault=fault)).fault == name
