@@ -68,6 +68,15 @@ class Setup:
 
 
 def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
+    """:func:`load_parts`, and who runs them on the device of ``setup``."""
+    parts, options = load_parts(source, setup)
+    if torch.device(setup.device).type != "cuda":
+        return Qwen3Runner(parts, options)
+    execution = Graphed(parts.loop, parts.codec, setup.buckets, setup.streams)
+    return Qwen3Runner(parts, options, execution)
+
+
+def load_parts(source: str | Path, setup: Setup) -> tuple[Parts, Options]:
     """Load everything that speaking needs. ``source``: a folder, a hub id, or with random weights
     also the name of a published size (:mod:`presets`).
 
@@ -90,11 +99,7 @@ def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
     tokenizer = _tokenizer(folder, config)
     voices = Voices(config, setup.clones)
     parts = Parts(config, loop, codec, codec_config.sample_rate, tokenizer, voices)
-    options = replace(setup.options, frames=setup.frames)
-    if torch.device(setup.device).type != "cuda":
-        return Qwen3Runner(parts, options)
-    execution = Graphed(parts.loop, parts.codec, setup.buckets, setup.streams)
-    return Qwen3Runner(parts, options, execution)
+    return parts, replace(setup.options, frames=setup.frames)
 
 
 def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfig, CodecConfig]:
@@ -167,11 +172,22 @@ def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
 def _codec(folder: Path | None, config: CodecConfig, setup: Setup) -> Codec:
     if folder is not None and setup.random_seed is None:
         at = folder / CODEC_FOLDER
-        return open_codec(at, setup.slots, device=setup.device, ops=setup.codec_ops)
+        return open_codec(at, setup.slots, device=setup.device, ops=_codec_ops(setup))
     specs = decoder_tensors(config.decoder)
     tensors = random_tensors(specs, (setup.random_seed or 0) + 1, device=setup.device)
-    decoder = CodecDecoder(config.decoder, tensors, setup.codec_ops)
+    decoder = CodecDecoder(config.decoder, tensors, _codec_ops(setup))
     return Codec(decoder, decoder.arena(setup.slots), MAX_FRAMES)
+
+
+def _codec_ops(setup: Setup) -> TorchOps | None:
+    """Fused kernels where the device has them and rounding is accepted; else the exact path."""
+    fast = torch.device(setup.device).type == "cuda" and setup.dtype == "bfloat16"
+    if setup.codec_ops is not None or not fast:
+        return setup.codec_ops
+    # Needs triton, which only comes with torch for CUDA.
+    from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+
+    return TritonOps(torch.bfloat16)
 
 
 def _tokenizer(folder: Path | None, config: ModelConfig) -> Tokenizer:

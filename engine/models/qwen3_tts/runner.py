@@ -192,9 +192,13 @@ class Qwen3Runner:
         return self._take_in(streams, self._run.prefill(rows, lengths, self._numbers(streams)))
 
     def _continue(self, running: Sequence[Stream]) -> list[tuple[Stream, StepResult]]:
-        ready = [stream for stream in running if stream.steppable(self._builder)]
-        waiting = [s for s in running if s not in ready]
-        out = [(stream, stream.result(0, hungry=True)) for stream in waiting]
+        ready: list[Stream] = []
+        out: list[tuple[Stream, StepResult]] = []
+        for stream in running:
+            if stream.steppable(self._builder):
+                ready.append(stream)
+            else:
+                out.append((stream, stream.result(0, hungry=True)))
         if not ready:
             return out
         self._write_text(ready)
@@ -224,7 +228,9 @@ class Qwen3Runner:
         if stream.over_limit(self._options.limits, self._table.positions, repeats):
             _log.info("utterance %d reached its length budget", stream.request.utterance)
             return stream.result(1, ended=True, finish=Finish.LENGTH_BUDGET)
-        return stream.result(1, hungry=not stream.steppable(self._builder))
+        if not stream.steppable(self._builder):
+            return stream.result(1, hungry=True)
+        return stream.one_frame()
 
     def _write_text(self, streams: Sequence[Stream]) -> None:
         """Bring new text of all streams to the device at once."""
@@ -233,6 +239,8 @@ class Qwen3Runner:
         ids: list[int] = []
         for stream in streams:
             at, new = stream.take_text()
+            if not new:
+                continue
             assert stream.slot is not None
             slots += [stream.slot] * len(new)
             frames += range(at, at + len(new))

@@ -20,6 +20,7 @@ FLOOR = 1e-5
 _LINEAR_HZ = 1000.0
 _HZ_PER_MEL = 200.0 / 3.0
 _LOG_STEP = np.log(6.4) / 27.0
+_HIGHEST_MEL = _LINEAR_HZ / _HZ_PER_MEL + np.log(HIGHEST / _LINEAR_HZ) / _LOG_STEP
 
 
 def check_audio(pcm: npt.NDArray[np.generic], rate: int, wanted_rate: int) -> Pcm:
@@ -68,18 +69,12 @@ def mel_filters(rate: int, mels: int) -> npt.NDArray[np.float32]:
     """Triangles of unit area on the Slaney mel scale (Auditory Toolbox, 1998): linear up to
     1 kHz, logarithmic above. [mels, WINDOW // 2 + 1]"""
     bins = np.linspace(0.0, rate / 2, WINDOW // 2 + 1)
-    corners = _to_hz(np.linspace(0.0, _to_mel(HIGHEST), mels + 2))
+    corners = _to_hz(np.linspace(0.0, _HIGHEST_MEL, mels + 2))
     low, centre, high = (corners[i : i + mels, None] for i in range(3))
     rising = (bins - low) / (centre - low)
     falling = (high - bins) / (high - centre)
     triangles = np.maximum(0.0, np.minimum(rising, falling))
     return (triangles * 2.0 / (high - low)).astype(np.float32)
-
-
-def _to_mel(hz: float) -> float:
-    if hz < _LINEAR_HZ:
-        return hz / _HZ_PER_MEL
-    return float(_LINEAR_HZ / _HZ_PER_MEL + np.log(hz / _LINEAR_HZ) / _LOG_STEP)
 
 
 def _to_hz(mel: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

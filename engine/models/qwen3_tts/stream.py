@@ -30,7 +30,7 @@ class Limits:
         return self.frames_base + self.frames_per_token * tokens
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Stream:
     """``push`` runs beside a step: both meet in ``known`` and ``text_ended`` under ``lock``.
     ``decoded`` and ``quiet`` belong to the codec lanes, the rest to the LM lane."""
@@ -53,6 +53,7 @@ class Stream:
     decoded: int = 0  # frames
     quiet: float = 0.0  # seconds of silence at the end of what was decoded
     _warned: int = 0
+    _one_frame: StepResult | None = None
 
     def push(self, delta: str, *, flush: bool, end: bool, eos: int) -> None:
         """Add text. ``eos``: the id that says that no more comes."""
@@ -99,9 +100,9 @@ class Stream:
 
     def take_text(self) -> tuple[int, list[int]]:
         """Ids that are not in the slot yet, and the frame that the first of them joins."""
+        if not self.open_layout or self.joined == len(self.known):
+            return 0, []
         with self.lock:
-            if not self.open_layout:
-                return 0, []
             at, ids = self.joined - self.in_prompt, self.known[self.joined :]
             self.joined = len(self.known)
             return at, ids
@@ -130,11 +131,21 @@ class Stream:
 
     def warnings(self) -> tuple[TextWarning, ...]:
         """Text that was left out, once each."""
+        if self._warned == len(self.tokens.removed):
+            return ()
         new = self.tokens.removed[self._warned :]
         self._warned += len(new)
         message = "a control word of the model's vocabulary was left out"
         utterance = self.request.utterance
         return tuple(TextWarning(utterance, "unspeakable_text", message, word) for word in new)
+
+    def one_frame(self) -> StepResult:
+        """The usual result, which is the same every time: made once."""
+        if self._warned != len(self.tokens.removed):
+            return self.result(1)
+        if self._one_frame is None:
+            self._one_frame = self.result(1)
+        return self._one_frame
 
     def result(
         self,

@@ -190,6 +190,14 @@ def test_a_poisoned_stream_fails_alone_and_leaves_a_clean_slot(tmp_path: Path) -
     assert np.array_equal(after.sound, fresh.sound)
 
 
+def test_no_text_may_follow_the_end(tmp_path: Path) -> None:
+    model = lab.runner(tmp_path)
+    model.open(request(1))
+    model.push_text(1, TEXT, flush=False, end=True)
+    with pytest.raises(ValueError, match="after the end"):
+        model.push_text(1, "more", flush=False, end=False)
+
+
 def test_control_words_in_the_text_are_left_out_and_told(tmp_path: Path) -> None:
     model = lab.runner(tmp_path, frames=lambda _: 4)
     heard = say(model, 1, "The quick <|stop|>brown fox")
