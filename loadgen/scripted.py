@@ -40,8 +40,8 @@ RATE = 24_000
 class Script:
     """``chunks``: seconds after the end of the text, and samples. ``fault``: what to do wrong
     (``silence``, ``truncated``, ``wrong_rate``, ``hello``, ``full``, ``overloaded``, ``hang``,
-    ``drop``, ``garbage``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our clock nothing is
-    started."""
+    ``drop``, ``garbage``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our clock
+    nothing is started."""
 
     chunks: tuple[tuple[float, int], ...] = ((0.05, 4_800), (0.15, 9_600))
     fault: str = ""
