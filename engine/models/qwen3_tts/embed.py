@@ -18,14 +18,14 @@ def embed_prompts(
     longest = max(len(prompt.rows) for prompt in prompts)
     padded = [[*prompt.rows, *[(NONE, NONE)] * (longest - len(prompt.rows))] for prompt in prompts]
     ids = torch.tensor(padded, dtype=torch.int64).to(device)
-    rows = _look_up(talker.text_table, ids[..., 0]) + _look_up(talker.codec_table, ids[..., 1])
+    rows = look_up(talker.text_table, ids[..., 0]) + look_up(talker.codec_table, ids[..., 1])
     for index, prompt in enumerate(prompts):
         _add_clone(rows[index], prompt, predictor)
     lengths = torch.tensor([len(prompt.rows) for prompt in prompts], dtype=torch.int64)
     return rows, lengths.to(device)
 
 
-def _look_up(table: Tensor, ids: Tensor) -> Tensor:
+def look_up(table: Tensor, ids: Tensor) -> Tensor:
     """Rows of ``table``, and zeros for ``NONE``."""
     return table[ids.clamp(min=0)] * (ids != NONE).unsqueeze(-1).to(table.dtype)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.predictor import Predictor
-from playhead.engine.models.qwen3_tts.sampling import Sampling, draw, penalise, uniforms
+from playhead.engine.models.qwen3_tts.sampling import Sampling, penalise, uniforms
 from playhead.engine.models.qwen3_tts.slots import SlotTable
 from playhead.engine.models.qwen3_tts.talker import Talker
 from torch import Tensor
@@ -101,7 +101,7 @@ class FrameLoop:
         eos = self.config.ids.eos
         early = frame < self.table.least[slots]
         logits[:, eos] = logits[:, eos].masked_fill(early, -torch.inf)
-        return draw(logits, self.rule, uniform), poisoned
+        return self.talker.ops.draw(logits, self.rule, uniform), poisoned
 
     def _count_repeats(self, first: Tensor, slots: Tensor, frame: Tensor) -> Tensor:
         table = self.table

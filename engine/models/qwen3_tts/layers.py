@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 from playhead.engine.models.qwen3_tts.config import PredictorConfig, TalkerConfig
+from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
 from playhead.engine.models.qwen3_tts.weights import TensorSpec, dense, scale
 from torch import Tensor
 from torch.nn import functional as F
@@ -201,11 +202,14 @@ def attend_slots(
 
 @dataclass(frozen=True, slots=True)
 class LayerOps:
-    """Who does a layer's work. The fields may be replaced by compiled or hand-written forms."""
+    """Who does the work of a layer, and of drawing codes. The fields may be replaced by compiled or
+    hand-written forms."""
 
     enter: Callable[[Tensor, Entry, Tensor, Tensor, int, float], tuple[Tensor, Tensor, Tensor]]
     close: Callable[[Tensor, Tensor, Exit, float], Tensor]
     over_slots: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int], Tensor]
+    over_few: Callable[[Tensor, Tensor, Tensor], Tensor] = attend_last
+    draw: Callable[[Tensor, Sampling, Tensor], Tensor] = draw
 
 
 PLAIN_OPS = LayerOps(enter_layer, close_layer, attend_slots)

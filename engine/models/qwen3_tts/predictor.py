@@ -16,10 +16,9 @@ from playhead.engine.models.qwen3_tts.layers import (
     StackShape,
     State,
     attend_causal,
-    attend_last,
     rms_norm,
 )
-from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
+from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.weights import TensorSpec, bias, dense
 from torch import Tensor
 from torch.nn import functional as F
@@ -119,7 +118,7 @@ class Predictor:
         for group in range(1, self.groups):
             last = self._pass(x, at, memory)
             logits = F.linear(last, self.heads[group - 1]).float()
-            code = draw(logits, rule, uniform[:, group])
+            code = self.ops.draw(logits, rule, uniform[:, group])
             codes.append(code)
             at += x.shape[1]
             if group < self.groups - 1:
@@ -150,6 +149,6 @@ class Predictor:
             if at == 0:
                 attended = attend_causal(q, k, v)
             else:
-                attended = attend_last(q[:, 0], keys[:, :end], values[:, :end])[:, None]
+                attended = self.ops.over_few(q[:, 0], keys[:, :end], values[:, :end])[:, None]
             x = self.ops.close(x, attended, leave, shape.eps)
         return rms_norm(x[:, -1], self.stack.norm, shape.eps)

@@ -15,8 +15,6 @@ from playhead.engine.models.qwen3_tts.layers import (
     StackShape,
     State,
     attend_causal,
-    close_layer,
-    enter_layer,
     rms_norm,
 )
 from playhead.engine.models.qwen3_tts.slots import KvCache
@@ -91,26 +89,35 @@ class Talker:
             head=state[PREFIX + "codec_head.weight"],
         )
 
-    def prefill(self, rows: Tensor, lengths: Tensor, slots: Tensor, cache: KvCache) -> Tensor:
+    def prefill(
+        self,
+        rows: Tensor,
+        lengths: Tensor,
+        slots: Tensor,
+        cache: KvCache,
+        ops: LayerOps = PLAIN_OPS,
+    ) -> Tensor:
         """Fill ``slots`` with prompts: ``rows`` [N, L, hidden] padded at the right, ``lengths``
         and ``slots`` int64 [N]. Returns the hidden state of each last real row [N, hidden].
 
         Padding writes keys and values too, behind the prompt, where nothing looks before a later
-        step has overwritten them.
+        step has overwritten them. ``ops``: compiled forms do not pay for shapes that vary.
         """
-        hidden = self.prefill_all(rows, slots, cache)
+        hidden = self.prefill_all(rows, slots, cache, ops)
         return hidden[torch.arange(rows.shape[0], device=rows.device), lengths - 1]
 
-    def prefill_all(self, rows: Tensor, slots: Tensor, cache: KvCache) -> Tensor:
+    def prefill_all(
+        self, rows: Tensor, slots: Tensor, cache: KvCache, ops: LayerOps = PLAIN_OPS
+    ) -> Tensor:
         """As :meth:`prefill`, with the hidden states of all rows [N, L, hidden]."""
         shape, length = self.stack.shape, rows.shape[1]
         cos, sin = self.rope.at(torch.arange(length, device=rows.device))
         x = rows
         for index, (entry, leave) in enumerate(self.stack.layers):
-            q, k, v = enter_layer(x, entry, cos, sin, shape.kv_heads, shape.eps)
+            q, k, v = ops.enter(x, entry, cos, sin, shape.kv_heads, shape.eps)
             cache.keys[index, slots, :length] = k
             cache.values[index, slots, :length] = v
-            x = close_layer(x, attend_causal(q, k, v), leave, shape.eps)
+            x = ops.close(x, attend_causal(q, k, v), leave, shape.eps)
         return rms_norm(x, self.stack.norm, shape.eps)
 
     def step(
