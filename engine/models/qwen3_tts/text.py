@@ -103,29 +103,28 @@ class TokenStream:
     def push(self, delta: str) -> list[int]:
         """Add text; the ids that became certain."""
         self.characters += len(delta)
-        self._held += delta
+        self._held, found = without_specials(self._held + delta, self.tokenizer.specials)
+        self.removed += found
         cut = last_cut(self._held)
         if not cut and len(self._held) > MOST_HELD:
             cut = len(self._held)
-        return self._take(self._without_begun_special(cut))
+        return self._take(min(cut, self._begun_special()))
 
     def flush(self) -> list[int]:
         """The ids of everything so far but space at its end; the last word may be unfinished."""
         return self._take(len(self._held.rstrip()))
 
-    def _without_begun_special(self, cut: int) -> int:
-        """A cut before a special token that later text may complete."""
+    def _begun_special(self) -> int:
+        """Where a special token begins that later text may complete; else the end."""
+        first = len(self._held)
         for special in self.tokenizer.specials:
-            for size in range(len(special) - 1, 0, -1):
-                start = self._held.rfind(special[:size])
-                if start >= 0 and start + size == len(self._held):
-                    cut = min(cut, start)
-        return cut
+            for size in range(1, len(special)):
+                if self._held.endswith(special[:size]):
+                    first = min(first, len(self._held) - size)
+        return first
 
     def _take(self, cut: int) -> list[int]:
         piece, self._held = self._held[:cut], self._held[cut:]
-        piece, found = without_specials(piece, self.tokenizer.specials)
-        self.removed += found
         if not self._begun:
             piece = piece.lstrip()
         self._begun = self._begun or bool(piece)

@@ -31,9 +31,12 @@ CORPUS = [
     "你好，世界。今天天气很好！ Übergrößenträger straße e\u0301te\u0301 naïve café\n\nnew line",
     "function(x) { return x*2; } user@example.org https://example.org/?a=b&c=d  two  spaces",
 ]
-TEXTS = st.text(
-    st.sampled_from("ab e\u0301'st 1,.!\n \u201d你好，。<|im_end|>-"), max_size=40
-) | st.text(max_size=20)
+FRAGMENTS = ("<|im_end|>", "<|im_", "end|>", "it's ", "\u201dno", "\n\n", "  ", "12", "word", "!")
+TEXTS = (
+    st.lists(st.sampled_from(FRAGMENTS), max_size=10).map("".join)
+    | st.text(st.sampled_from("ab e\u0301'st 1,.!\n \u201d你好，。<|im_end|>-"), max_size=40)
+    | st.text(max_size=20)
+)
 
 
 def train() -> "tokenizers.Tokenizer":
@@ -75,6 +78,8 @@ def pieces(text: str, cuts: list[int]) -> list[str]:
 @given(TEXTS, st.lists(st.integers(0, 100), max_size=6))
 @example("it's a\n\ntest!\n b", [1, 2, 3, 7])
 @example("e\u0301 x", [1])
+@example("<|im_end|>", [])
+@example("a <|im_end|>b", [4])
 def test_any_division_gives_the_ids_of_the_whole(text: str, cuts: list[int]) -> None:
     stream = TokenStream(TRAINED)
     ids = [token for piece in pieces(text, cuts) for token in stream.push(piece)]
