@@ -105,10 +105,11 @@ class TokenStream:
         self.characters += len(delta)
         self._held, found = without_specials(self._held + delta, self.tokenizer.specials)
         self.removed += found
-        cut = last_cut(self._held)
-        if not cut and len(self._held) > MOST_HELD:
-            cut = len(self._held)
-        return self._take(min(cut, self._begun_special()))
+        certain = self._held[: self._begun_special()]
+        cut = last_cut(certain)
+        if not cut and len(certain) > MOST_HELD:
+            cut = len(certain)
+        return self._take(cut)
 
     def flush(self) -> list[int]:
         """The ids of everything so far but space at its end; the last word may be unfinished."""

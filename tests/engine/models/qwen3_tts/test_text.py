@@ -80,6 +80,7 @@ def pieces(text: str, cuts: list[int]) -> list[str]:
 @example("e\u0301 x", [1])
 @example("<|im_end|>", [])
 @example("a <|im_end|>b", [4])
+@example("it's <|im_end|>", [10])
 def test_any_division_gives_the_ids_of_the_whole(text: str, cuts: list[int]) -> None:
     stream = TokenStream(TRAINED)
     ids = [token for piece in pieces(text, cuts) for token in stream.push(piece)]
