@@ -69,7 +69,10 @@ class Session:
         self._channel = Channel(facts.limits)
         self._budget = Budget(facts.limits)
         self._dialogue = Dialogue(
-            facts, self._channel, self.counters, client,
+            facts,
+            self._channel,
+            self.counters,
+            client,
             lambda now: [Send(self._ready(now, resumed=False))],
         )
 

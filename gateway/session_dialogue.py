@@ -122,9 +122,7 @@ class Dialogue:
             raise ProtocolError("unsupported_codec", *_halves(fault), "codec") from None
         except UnsupportedRate as fault:
             raise ProtocolError("unsupported_rate", *_halves(fault), "sample_rate") from None
-        self._speech = Speech(
-            self._facts, self._channel, self._counters, hello, fmt, self._client
-        )
+        self._speech = Speech(self._facts, self._channel, self._counters, hello, fmt, self._client)
         self.state = State.READY
         return self._welcome(now)
 

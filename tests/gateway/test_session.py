@@ -34,10 +34,23 @@ def errors(effects: Any) -> list[m.ErrorEvent]:
 def test_ready_tells_everything() -> None:
     talk = Talk(voice="bob", sample_rate=8_000)
     assert talk.ready == m.Ready(
-        session="s1", token="t1", resumed=False, codec="pcm_s16le", sample_rate=8_000, pre_skip=0,
-        packet_samples=0, voice="bob", voices=("ada", "bob"),
-        formats=({"codec": "pcm_s16le", "sample_rates": [24_000]},), limits=Limits().public(),
-        grace=30_000.0, epoch=0, time=0.0, model="fake", server="playhead/test", received=0,
+        session="s1",
+        token="t1",
+        resumed=False,
+        codec="pcm_s16le",
+        sample_rate=8_000,
+        pre_skip=0,
+        packet_samples=0,
+        voice="bob",
+        voices=("ada", "bob"),
+        formats=({"codec": "pcm_s16le", "sample_rates": [24_000]},),
+        limits=Limits().public(),
+        grace=30_000.0,
+        epoch=0,
+        time=0.0,
+        model="fake",
+        server="playhead/test",
+        received=0,
     )
 
 
@@ -117,7 +130,7 @@ def test_abuse_ends_the_session() -> None:
 
 def test_the_latest_of_too_many_reports_counts_when_there_is_budget() -> None:
     talk = Talk(Limits(control_rate=10.0, control_burst=4.0))
-    number = talk.utter("Hi")                            # hello, end
+    number = talk.utter("Hi")  # hello, end
     talk.audio(number, 4_800)
     talk.say(m.Ping(0.0))
     assert of(ForwardReport, talk.report(1, 4_800, 100, 0.01))
@@ -156,8 +169,8 @@ def test_a_waiting_report_does_not_hide_the_estimated_end() -> None:
     number = talk.utter("Hi")
     talk.audio(number, 2_400)
     talk.complete(number)
-    talk.report(1, 2_400, 100, 0.01)                     # coalesced for ten seconds
-    (done,) = sent(talk.session.handle_timer(0.7))       # 0.1 threshold + 0.1 + 0.5
+    talk.report(1, 2_400, 100, 0.01)  # coalesced for ten seconds
+    (done,) = sent(talk.session.handle_timer(0.7))  # 0.1 threshold + 0.1 + 0.5
     assert isinstance(done, m.Done)
     assert done.estimated
 
@@ -190,7 +203,7 @@ def test_text_for_an_utterance_that_the_engine_has_ended_is_dropped() -> None:
     talk.say(m.Text("Far too long"))
     talk.audio(101, 480)
     talk.complete(101, 0.0, Finish.LENGTH_BUDGET)
-    assert not talk.session.idle                         # it still plays
+    assert not talk.session.idle  # it still plays
     assert talk.say(m.Text(" a text")) == []
     assert talk.say(m.End()) == []
     assert sent(talk.say(m.Text("Next")))[0] == m.Started(seq=4, epoch=2)
@@ -271,11 +284,11 @@ def test_replayed_messages_are_the_very_ones() -> None:
 def test_a_token_is_good_until_the_next_one_is_known_to_have_arrived() -> None:
     talk, _ = spoken()
     talk.session.detach(1.0)
-    talk.session.resume(BACK, "t2", 2.0)                 # this ready is lost with its socket
+    talk.session.resume(BACK, "t2", 2.0)  # this ready is lost with its socket
     talk.session.detach(3.0)
     assert talk.session.can_resume(BACK)
     talk.session.resume(BACK, "t3", 4.0)
-    talk.say(m.Ping(0.0), 5.0)                           # the client has read the ready
+    talk.say(m.Ping(0.0), 5.0)  # the client has read the ready
     talk.session.detach(6.0)
     assert not talk.session.can_resume(BACK)
     assert not talk.session.can_resume(m.ResumeFrom("s1", "t2", 1))
@@ -291,9 +304,9 @@ def test_a_pause_outlives_a_cut() -> None:
 
 
 def test_frames_are_counted_over_all_connections() -> None:
-    talk, _ = spoken()                                   # text, end
+    talk, _ = spoken()  # text, end
     talk.session.refuse(BAD, 0.5)
-    talk.say(m.Hello(), 0.6)                             # refused, and not counted
+    talk.say(m.Hello(), 0.6)  # refused, and not counted
     talk.session.detach(1.0)
     (ready, *_) = sent(talk.session.resume(BACK, "t2", 2.0))
     assert isinstance(ready, m.Ready)
@@ -313,7 +326,7 @@ def test_strangers_learn_nothing(back: m.ResumeFrom) -> None:
     talk.session.detach(1.0)
     assert not talk.session.can_resume(back)
     assert talk.session.resume(back, "t9", 2.0) == refuse_resume(back, None, 2.0)
-    assert talk.session.can_resume(BACK)                 # nothing has changed
+    assert talk.session.can_resume(BACK)  # nothing has changed
 
 
 @pytest.mark.parametrize("seq", [0, 9])
@@ -340,7 +353,7 @@ def test_the_newest_connection_wins() -> None:
     assert talk.session.can_resume(BACK)
     assert talk.session.takeover(1.0) == [Close(4000, "taken over by a newer connection")]
     effects = talk.session.resume(BACK, "t2", 1.0)
-    assert not of(Hold, effects)                         # the speech was never held
+    assert not of(Hold, effects)  # the speech was never held
     assert sent(talk.audio(number, 480, 1.1))
 
 

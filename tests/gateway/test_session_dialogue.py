@@ -83,8 +83,12 @@ def ended() -> Kit:
 
 
 MAKE: dict[State, Callable[[], Kit]] = {
-    State.NEW: new, State.READY: ready, State.COMPOSING: composing,
-    State.DISCARDING: discarding, State.DRAINING: draining, State.ENDED: ended,
+    State.NEW: new,
+    State.READY: ready,
+    State.COMPOSING: composing,
+    State.DISCARDING: discarding,
+    State.DRAINING: draining,
+    State.ENDED: ended,
 }
 
 
@@ -98,7 +102,10 @@ def refused(kit: Kit, message: m.ClientMessage) -> ProtocolError:
 
 def examples(message: type[m.ClientMessage]) -> Any:
     given: dict[type[m.ClientMessage], m.ClientMessage] = {
-        m.Text: m.Text("x"), m.Ack: m.Ack(0), m.Ping: m.Ping(3.0), m.PlaybackReport: REPORT,
+        m.Text: m.Text("x"),
+        m.Ack: m.Ack(0),
+        m.Ping: m.Ping(3.0),
+        m.PlaybackReport: REPORT,
     }
     return given.get(message) or message()  # type: ignore[call-arg]
 
@@ -154,7 +161,7 @@ def test_new_hello_that_cannot_be_met(hello: m.Hello, code: str, field: str, rig
     kit = new()
     fault = refused(kit, hello)
     assert (fault.code, fault.field, fault.expected) == (code, field, right)
-    assert kit.say(m.Hello()) == [WELCOME]    # another try
+    assert kit.say(m.Hello()) == [WELCOME]  # another try
 
 
 def test_new_hello_during_a_drain() -> None:
