@@ -33,13 +33,7 @@ from playhead.gateway.session_channel import Channel
 from playhead.gateway.session_dialogue import DRAINING, Dialogue
 from playhead.gateway.session_resume import refusal, refuse_resume
 from playhead.gateway.session_states import State
-from playhead.gateway.session_types import (
-    ServerFacts,
-    Tombstone,
-    digest,
-    error_event,
-    token_fits,
-)
+from playhead.gateway.session_types import ServerFacts, Tombstone, digest, error_event, token_fits
 
 __all__ = ["ServerFacts", "Session", "Tombstone", "refuse_resume"]
 
