@@ -24,6 +24,7 @@ from playhead.engine.types import (
     Report,
     Request,
     Runner,
+    RunnerDead,
 )
 
 log = logging.getLogger(__name__)
@@ -210,6 +211,8 @@ class Engine:
 
     def _commit(self, completion: Completion, now: float) -> None:
         work = completion.dispatch
+        if isinstance(completion.fault, RunnerDead):
+            raise completion.fault
         if completion.fault is not None:
             self._scheduler.commit_fault(work, completion.fault, completion.service)
         elif completion.steps is not None:

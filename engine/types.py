@@ -184,6 +184,10 @@ class ChunkWork:
     queued_at: float
 
 
+class RunnerDead(RuntimeError):
+    """The device under a model has failed: no batch will ever succeed again."""
+
+
 class Runner(Protocol):
     """Executes a speech model. Lane workers call ``step`` and ``decode``; for one utterance at
     most one ``step`` and one ``decode`` run at a time, possibly beside each other. The engine

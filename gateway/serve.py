@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os
 import signal
 import socket
 import sys
@@ -15,11 +14,12 @@ from typing import Final
 
 import uvloop
 from playhead.codecs import registry as codecs
-from playhead.engine.lanes import cpu_limits
 from playhead.engine.loop import Engine, EngineConfig
-from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway.limits import Limits
+from playhead.gateway.models import Served, open_model
+from playhead.gateway.models import StartError as StartError
+from playhead.gateway.models import load_voice as load_voice
 from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer, bind
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import Settings, SettingsError
@@ -32,10 +32,6 @@ EXIT_ENGINE_DEAD: Final = 70
 ENGINE_CHECK: Final = 1.0
 
 
-class StartError(RuntimeError):
-    """The server cannot start; the message says why and what would help."""
-
-
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
     configure_logging(settings.log_level)
@@ -46,8 +42,8 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         return EXIT_FAULT
     with listener:
         try:
-            runner = (open_runner or load_voice)()
-            facts = server_facts(settings, runner.info)
+            served = open_model(settings, open_runner or load_voice)
+            facts = server_facts(settings, served.runner.info)
         except SettingsError as error:
             print(f"playhead serve: {error}", file=sys.stderr)
             return EXIT_USAGE
@@ -56,18 +52,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return EXIT_FAULT
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        return uvloop.run(_serve(settings, facts, runner, listener))
-
-
-def load_voice() -> Runner:
-    """The bundled voice, ready to speak. Raises :class:`StartError`."""
-    from playhead.engine.models.hibari.runner import HibariRunner
-    from playhead.engine.models.hibari.split import VoiceError
-
-    try:
-        return HibariRunner()
-    except (VoiceError, OSError) as error:
-        raise StartError(f"the voice cannot be prepared: {error}") from error
+        return uvloop.run(_serve(settings, facts, served, listener))
 
 
 def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
@@ -105,19 +90,11 @@ def configure_logging(level: str) -> None:
     logging.raiseExceptions = False  # a full disk must not become a traceback per line
 
 
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 async def _serve(
-    settings: Settings, facts: ServerFacts, runner: Runner, listener: socket.socket
+    settings: Settings, facts: ServerFacts, served: Served, listener: socket.socket
 ) -> int:
     def open_engine(deliver: Deliver) -> Engine:
-        config = EngineConfig(cpu_limits(usable_cores()), PolicyConfig(urgency=settings.urgency))
-        engine = Engine(runner, config, deliver)
+        engine = Engine(served.runner, EngineConfig(served.lanes, served.policy), deliver)
         engine.start()
         return engine
 

@@ -114,7 +114,8 @@ class GatewayServer:
             reason = "draining"
         elif not alive:
             reason = "engine_dead"
-        load = {
+        load: dict[str, object] = {
+            "model": self.hub.facts.model,
             "sessions": len(self.hub.registry),
             "connections": len(self._handlers),
             "utterances": stats.live,

@@ -14,6 +14,8 @@ from typing import Any, Final
 from playhead.engine.types import Urgency
 
 KIB: Final = 1024
+HIBARI: Final = "hibari"
+ACCELERATED: Final = "qwen3-tts"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -105,6 +107,10 @@ class Settings:
     origins: tuple[str, ...] = ()
     urgency: Urgency = Urgency.REPORTED
     voice: str | None = None
+    model: str = HIBARI
+    weights: str | None = None
+    slots: int = 512
+    context: int = 1024
     log_level: str = "info"
     max_connections: int = 5000
     max_connections_per_address: int = 50
@@ -131,6 +137,11 @@ class Settings:
                 "anybody who reaches the port could use it. Keep --host 127.0.0.1, or add "
                 "--allow-remote when the network is trusted"
             )
+        if (self.model == HIBARI) != (self.weights is None):
+            raise SettingsError(
+                f"--weights go with --model {ACCELERATED}: a model folder, a hub id, or "
+                "random:1.7b or random:0.6b for measurements without weights"
+            )
         if self.slow_close <= self.slow_hold:
             raise SettingsError("slow_close must be longer than slow_hold")
 
@@ -152,6 +163,12 @@ OPTIONS: Final = (
     Option("origins", _origins, "pages of other sites that may connect, e.g. https://app.example"),
     Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
     Option("voice", _text, "default voice"),
+    Option("model", _choice((HIBARI, ACCELERATED)), "hibari or qwen3-tts (needs CUDA)"),
+    Option("weights", _text, "of qwen3-tts: folder, hub id, random:1.7b or random:0.6b"),
+    Option("slots", _whole(1, 8192), "of qwen3-tts: utterances at a time"),
+    Option(
+        "context", _whole(64, 32_768), "of qwen3-tts: positions of a slot, 80 ms of speech each"
+    ),
     Option("log_level", _choice(LOG_LEVELS), "debug, info, warning or error"),
     Option("max_connections", _whole(1, 1_000_000), "open connections in all"),
     Option("max_connections_per_address", _whole(1, 1_000_000), "open connections of one address"),

@@ -27,6 +27,7 @@ from playhead.engine.models.qwen3_tts import talker as talkers
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.frames import FrameLoop, Frames
 from playhead.engine.models.qwen3_tts.graphs import LoopGraphs, fast_ops, with_ops
+from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.predictor import Predictor
 from playhead.engine.models.qwen3_tts.presets import HIDDEN, model_config
 from playhead.engine.models.qwen3_tts.sampling import Sampling
@@ -210,11 +211,38 @@ def precision(lab: Lab) -> dict[str, float]:
     }
 
 
+def fused_ops() -> LayerOps:
+    """Imported here: it needs triton."""
+    from playhead.engine.models.qwen3_tts.lm_triton import FUSED_OPS
+
+    return FUSED_OPS
+
+
+def against_plain(plain: FrameLoop, other: FrameLoop, batch: int = 16) -> dict[str, float]:
+    """Relative error of hidden states of one talker position with other layer work, bfloat16."""
+    settle(plain)
+    back = rewind(plain)
+    slots = torch.arange(min(batch, plain.table.slots), device=DEVICE)
+    x, at, cache = plain.table.carry[slots], plain.table.length[slots], plain.table.cache
+    one = plain.talker.step(x, slots, at, cache, SPAN).float()
+    two = other.talker.step(x, slots, at, cache, SPAN).float()
+    back()
+    rule, first = Sampling(greedy=True), torch.zeros_like(slots)
+    uniform = torch.full((len(slots), 16), 0.5, device=DEVICE)
+    hidden = one.to(x.dtype)
+    codes = [loop.predictor.fill(hidden, first, rule, uniform) for loop in (plain, other)]
+    return {
+        "hidden_relative_rms": float((one - two).norm() / one.norm()),
+        "greedy_first_codes_equal": float((codes[0][:, 1] == codes[1][:, 1]).float().mean()),
+    }
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, nargs="+", default=sorted(ROOFLINE_MS))
     parser.add_argument("--size", choices=sorted(HIDDEN), default="1.7b")
     parser.add_argument("--compile", action="store_true", help="compile the layers' bodies")
+    parser.add_argument("--fused", action="store_true", help="Triton kernels between products")
     parser.add_argument("--attention", choices=("torch", "triton"), default="triton")
     parser.add_argument("--rounds", type=int, default=7)
     return parser.parse_args()
@@ -232,6 +260,7 @@ def main() -> None:
         "weights": "random",
         "size": args.size,
         "compiled": args.compile,
+        "fused": args.fused,
         "attention": args.attention,
         "context": CONTEXT,
         "buckets": [],
@@ -242,7 +271,11 @@ def main() -> None:
         plain = lab.loop(max(args.batches), torch.bfloat16)
         lab.state = {}
         ops = fast_ops(compiled=args.compile, in_place=args.attention == "triton")
+        if args.fused:
+            ops = fused_ops()
         loop = with_ops(plain, ops)
+        report["against_plain"] = against_plain(plain, loop)
+        print("against plain layers:", json.dumps(report["against_plain"]), flush=True)
         settle(loop)
         report["independence"] = alone_or_shuffled(loop, min(64, max(args.batches)))
         print("batch mates:", json.dumps(report["independence"]), flush=True)

@@ -59,18 +59,20 @@ def _heads(
         tl.store(to, low)
         tl.store(to + half, high)
     else:
-        low, high = low.to(tl.float32), high.to(tl.float32)
-        size = tl.rsqrt((tl.sum(low * low, 0) + tl.sum(high * high, 0)) / dim + eps)
-        gain = q_norm if head < queries else k_norm
-        low *= size * tl.load(gain + lane).to(tl.float32)
-        high *= size * tl.load(gain + half + lane).to(tl.float32)
+        a, b = low.to(tl.float32), high.to(tl.float32)
+        size = tl.rsqrt((tl.sum(a * a, 0) + tl.sum(b * b, 0)) / dim + eps)
+        gain = k_norm
+        if head < queries:
+            gain = q_norm
+        a = a * size * tl.load(gain + lane).to(tl.float32)
+        b = b * size * tl.load(gain + half + lane).to(tl.float32)
         turn = (row % turns) * dim + lane
         c, s = tl.load(cos + turn).to(tl.float32), tl.load(sin + turn).to(tl.float32)
         to = k + (row * keys + head - queries) * dim + lane
         if head < queries:
             to = q + (row * queries + head) * dim + lane
-        tl.store(to, (low * c - high * s).to(q.dtype.element_ty))
-        tl.store(to + half, (high * c + low * s).to(q.dtype.element_ty))
+        tl.store(to, (a * c - b * s).to(q.dtype.element_ty))
+        tl.store(to + half, (b * c + a * s).to(q.dtype.element_ty))
 
 
 @triton.jit

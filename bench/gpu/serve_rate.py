@@ -1,0 +1,194 @@
+"""How many requests a second one GPU serves over real WebSockets, with random weights.
+
+    python bench/gpu/serve_rate.py --rates 1 10 30 60
+
+Starts `playhead serve --model qwen3-tts` on this machine and `playhead bench run` beside it in
+other processes: open-loop Poisson arrivals, lognormal lengths (mean 71 frames of 80 ms, drawn by
+the server), strict listeners that start at the first sample. TTFA counts from the intended arrival.
+Prints a table; writes serve_rate.json and the server's log to $OUT, or to --out. Needs CUDA.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import source_tree
+
+COMMAND = "from playhead.gateway.cli import main; raise SystemExit(main())"
+START_WITHIN = 240.0
+
+
+@dataclass
+class Server:
+    """A server of our own and where it listens."""
+
+    process: subprocess.Popen[str]
+    url: str
+    start_seconds: float
+
+    @classmethod
+    def start(
+        cls, flags: list[str], env: dict[str, str], log: Path, sampled: Path | None
+    ) -> "Server":
+        """Start it and wait until it is ready."""
+        began = time.monotonic()
+        script = Path(__file__).with_name("sampled_server.py")
+        program = ["-c", COMMAND] if sampled is None else [str(script), str(sampled)]
+        command = [sys.executable, *program, "serve", "--port", "0"]
+        command += ["--max-connections-per-address", "20000", "--drain-timeout", "1", *flags]
+        with log.open("w", encoding="utf-8") as errors:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env
+            )
+        timer = threading.Timer(START_WITHIN, process.kill)
+        timer.start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := re.search(r"http://([\d.]+:\d+)/", line):
+                timer.cancel()
+                return cls(process, f"ws://{found[1]}", time.monotonic() - began)
+        timer.cancel()
+        raise SystemExit(f"the server did not start:\n{log.read_text()[-3000:]}")
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def thread_seconds(self) -> dict[str, float]:
+        """CPU time of each thread so far."""
+        out = {}
+        for stat in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            try:
+                fields = stat.read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            out[stat.parent.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return out
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class GpuMeter:
+    """Samples of nvidia-smi while it is entered."""
+
+    def __enter__(self) -> "GpuMeter":
+        fields = "utilization.gpu,power.draw,memory.used"
+        self._process = subprocess.Popen(
+            ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "-lms", "500"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        text, _ = self._process.communicate()
+        rows = [line.split(",") for line in text.splitlines() if line.count(",") == 2]
+        columns = list(zip(*[[float(cell) for cell in row] for row in rows], strict=True))
+        mean = [sum(column) / len(column) for column in columns] or [0.0, 0.0, 0.0]
+        self.figures = {"gpu_busy": mean[0] / 100, "watts": mean[1], "gpu_gib": mean[2] / 1024}
+
+
+def measure(server: Server, rate: float, args: argparse.Namespace, env: dict[str, str]) -> Any:
+    """One rate: the figures of `playhead bench run`, and what the server used meanwhile."""
+    folder = Path(tempfile.mkdtemp())
+    command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", server.url]
+    command += ["--rate", str(rate), "--seeds", args.seeds, "--texts", "frames"]
+    command += ["--warmup", str(args.warmup), "--window", str(args.window), "--turns", "1"]
+    command += ["--out", str(folder), "--processes", str(args.processes if rate > 5 else 1)]
+    cpu, threads, began = server.cpu_seconds(), server.thread_seconds(), time.monotonic()
+    with GpuMeter() as gpu:
+        done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+    seconds = time.monotonic() - began
+    report = folder / "report.json"
+    if not report.exists():
+        return {"rate": rate, "failed": (done.stdout + done.stderr)[-2000:]}
+    row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
+    after = server.thread_seconds()
+    busiest = sorted((after[t] - threads.get(t, 0.0)) / seconds for t in after)[-6:][::-1]
+    print("\n".join(line for line in done.stdout.splitlines()[2:] if "/tmp" not in line))
+    return {
+        "rate": rate,
+        "cores": (server.cpu_seconds() - cpu) / seconds,
+        "thread_cores": [round(share, 2) for share in busiest],
+        **gpu.figures,
+        **row,
+    }
+
+
+def show(row: dict[str, Any]) -> None:
+    """One line of the table."""
+    if "failed" in row:
+        print(f"{row['rate']:6g}  FAILED {row['failed']}")
+        return
+    ttfa, heard = row["ttfa"], row["strict"]
+    ms = [f"{1e3 * ttfa[p]:7.1f}" if ttfa[p] is not None else "      -" for p in ("p50", "p95")]
+    print(
+        f"{row['rate']:6g} {heard['utterances']:6d} {ms[0]} {ms[1]} {heard['stalled']:8d}"
+        f" {heard['c100'] if heard['c100'] is not None else 0:7.4f} {row['peak_in_flight']:5d}"
+        f" {row['cores']:6.2f} {row['gpu_busy']:5.0%} {row['watts']:5.0f}  {row['verdict']}"
+        f"  threads {row['thread_cores']}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rates", type=float, nargs="+", default=[1, 10, 30, 60])
+    parser.add_argument("--weights", default="random:1.7b")
+    parser.add_argument("--slots", default="512")
+    parser.add_argument("--context", default="512")
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--warmup", type=float, default=4.0)
+    parser.add_argument("--window", type=float, default=15.0)
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--sample", action="store_true", help="profile the server's threads")
+    parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
+    args = parser.parse_args()
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    env["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(source_tree.tree()), env.get("PYTHONPATH")])
+    )
+    flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
+    flags += ["--context", args.context, *args.flags.split()]
+    sampled = args.out / "threads.json" if args.sample else None
+    server = Server.start(flags, env, args.out / "server.log", sampled)
+    print(f"ready after {server.start_seconds:.0f} s", flush=True)
+    rows: list[dict[str, Any]] = []
+    try:
+        measure(
+            server, 2.0, argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0}), env
+        )
+        print("  rate  heard TTFA p50     p95  stalled    C100  peak  cores   GPU watts  verdict")
+        for rate in args.rates:
+            rows.append(measure(server, rate, args, env))
+            show(rows[-1])
+    finally:
+        server.stop()
+        facts = {"machine": platform.machine(), "cores": os.cpu_count(), "settings": vars(args)}
+        facts["start_seconds"] = server.start_seconds
+        text = json.dumps({**facts, "rates": rows}, indent=1, default=str)
+        (args.out / "serve_rate.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

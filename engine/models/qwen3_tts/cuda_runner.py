@@ -1,0 +1,233 @@
+"""Qwen3-TTS on one CUDA device: a stream per lane, everything that repeats as a graph."""
+
+import logging
+import math
+import random
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from playhead.engine.clock import monotonic
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
+from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, Job
+from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets, LmLane, Opening
+from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
+from playhead.engine.models.qwen3_tts.graphs import with_ops
+from playhead.engine.models.qwen3_tts.layers import LayerOps
+from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
+from playhead.engine.models.qwen3_tts.prompt import Prompt
+from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
+from playhead.engine.models.qwen3_tts.stream import Stream
+from playhead.engine.policy import LaneLimits
+from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
+
+LADDER = (1, 2, 4, 8, 16)
+HIGH_PRIORITY = -1
+PROMPTS_AT_ONCE = 16
+"""New streams per step: their prompts must not hold up the running ones for long."""
+SPARE_SLOTS = 8
+"""Beyond what is let in: ended utterances whose last work is still in a lane."""
+RANDOM = "random:"
+MEAN_FRAMES, FEWEST_FRAMES, MOST_FRAMES, SPREAD = 71, 12, 190, 0.5
+MEMORY_ERROR = torch.OutOfMemoryError
+DEVICE_FAULT = torch.AcceleratorError
+_SEED_BITS = (1 << 63) - 1
+_log = logging.getLogger(__name__)
+
+
+class DeviceError(RuntimeError):
+    """There is no usable accelerator; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """What is captured, lane by lane: batch sizes."""
+
+    lm: LmBuckets = LmBuckets()  # noqa: RUF009 - frozen
+    urgent: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    background: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
+
+    def limits(self) -> LaneLimits:
+        """One dispatch per lane, each up to its largest bucket."""
+        return LaneLimits(
+            workers=3,
+            slots=dict.fromkeys(Lane, 1),
+            batch={
+                Lane.LM: max(self.lm.steps),
+                Lane.URGENT: max(self.urgent),
+                Lane.BACKGROUND: max(self.background),
+            },
+        )
+
+
+class CudaRunner(Qwen3Runner):
+    """See ``Qwen3Runner``; captures all graphs when made, in tens of seconds."""
+
+    def __init__(self, parts: Parts, options: Options, buckets: Buckets) -> None:
+        super().__init__(parts, options)
+        self.limits = buckets.limits()
+        device, started = parts.loop.table.device, monotonic()
+        self.info = replace(self.info, chunk_frames=LADDER)
+
+        def progress(what: str) -> None:
+            _log.info("captured %s (%.1f s)", what, monotonic() - started)
+
+        self.lm = LmLane(parts.loop, parts.codec, buckets.lm, torch.cuda.Stream(device), progress)
+        self._lanes: dict[Lane, CodecLane] = {}
+        for lane, batches, priority in (
+            (Lane.URGENT, buckets.urgent, HIGH_PRIORITY),
+            (Lane.BACKGROUND, buckets.background, 0),
+        ):
+            stream = torch.cuda.Stream(device, priority=priority)
+            codes = parts.loop.table.codes
+            self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, stream)
+            progress(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
+        torch.cuda.synchronize(device)
+        used = torch.cuda.memory_reserved(device) / 2**30
+        _log.info("ready after %.1f s, %.1f GiB in use", monotonic() - started, used)
+
+    def step(self, utterances: Sequence[int]) -> list[StepResult]:
+        """See ``Runner``. New streams get their first frame in the same pass of the predictor as
+        the next frames of the others. Raises ``RunnerDead`` for a fault of the device."""
+        try:
+            return self._step(utterances)
+        except DEVICE_FAULT as error:
+            raise RunnerDead(str(error)) from error
+
+    @torch.inference_mode()
+    def _step(self, utterances: Sequence[int]) -> list[StepResult]:
+        results: dict[int, StepResult] = {}
+        running: list[Stream] = []
+        opened: list[Stream] = []
+        openings: list[Opening] = []
+        for utterance in utterances:
+            stream = self._streams[utterance]
+            if stream.slot is not None:
+                if stream.steppable(self._builder):
+                    running.append(stream)
+                else:
+                    results[utterance] = stream.result(0, hungry=True)
+            elif len(openings) == PROMPTS_AT_ONCE:
+                results[utterance] = stream.result(0)
+            else:
+                answer = self._prepare(stream)
+                if isinstance(answer, Prompt):
+                    opened.append(stream)
+                    openings.append(_opening(stream, answer))
+                else:
+                    results[utterance] = answer
+        if running or opened:
+            everyone = running + opened
+            with torch.cuda.stream(self.lm.stream):
+                self.lm.open(openings)
+                self._write_text(everyone)
+                seen = self.lm.step(self._numbers(running), self._numbers(opened))
+            for stream, status, repeats in zip(everyone, *seen, strict=True):
+                results[stream.request.utterance] = self._answer(stream, status, repeats)
+        return [results[utterance] for utterance in utterances]
+
+    def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
+        """See ``Runner``. All of one lane. Raises ``RunnerDead`` for a fault of the device."""
+        try:
+            return self._decode_all(chunks)
+        except DEVICE_FAULT as error:
+            raise RunnerDead(str(error)) from error
+
+    def _decode_all(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
+        results: list[Pcm | BaseException] = [KeyError("not decoded")] * len(chunks)
+        members: list[tuple[int, Stream]] = []
+        jobs: list[Job] = []
+        for position, chunk in enumerate(chunks):
+            try:
+                stream = self._next(chunk)
+            except (KeyError, ValueError) as fault:
+                results[position] = fault
+                continue
+            assert stream.slot is not None
+            members.append((position, stream))
+            jobs.append(Job(stream.slot, chunk.first, chunk.frames))
+        if not jobs:
+            return results
+        made = self._lanes[chunks[0].lane].decode(jobs)
+        for (position, stream), job, pcm in zip(members, jobs, made, strict=True):
+            stream.decoded += job.frames
+            if stream.fixed_frames is None:
+                stream.listen(pcm, self.info.sample_rate)
+            results[position] = pcm
+        return results
+
+    def close(self, utterance: int) -> None:
+        """See ``Runner``. Closing twice is fine."""
+        stream = self._streams.pop(utterance, None)
+        if stream is None or stream.slot is None:
+            return
+        with torch.inference_mode(), torch.cuda.stream(self.lm.stream):
+            self._table.give_back(stream.slot, scrub=stream.poisoned)
+
+
+def open_cuda(
+    weights: str, *, slots: int, positions: int, buckets: Buckets | None = None
+) -> CudaRunner:
+    """The model that ``weights`` names: a folder, a hub id, or ``random:`` and a published size,
+    whose utterances get a lognormal number of frames.
+
+    Raises :class:`DeviceError`, and as ``loading.open_runner``.
+    """
+    if not torch.cuda.is_available():
+        raise DeviceError(
+            "no CUDA device is usable here: this model needs one "
+            f"(torch {torch.__version__}); --model hibari runs on the processor"
+        )
+    warnings.filterwarnings("ignore", category=UserWarning, module="torch")
+    size = weights.removeprefix(RANDOM) if weights.startswith(RANDOM) else None
+    setup = Setup(
+        slots=slots + SPARE_SLOTS,
+        positions=positions,
+        device="cuda",
+        dtype="bfloat16",
+        random_seed=0 if size is not None else None,
+        frames=random_frames(0) if size is not None else None,
+        codec_ops=_codec_ops(),
+        compiled=False,
+    )
+    source: str | Path = weights if size is None else size
+    parts, options = load_parts(source, setup)
+    parts = replace(parts, loop=with_ops(parts.loop, _layer_ops()))
+    chosen = buckets or Buckets()
+    steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
+    return CudaRunner(parts, options, replace(chosen, lm=replace(chosen.lm, steps=steps)))
+
+
+def random_frames(seed: int) -> Callable[[Request], int]:
+    """Lengths for models with random weights, which never end by themselves: lognormal, mean 71
+    frames (5.7 s), from 12 to 190; the same for the same number of an utterance."""
+    middle = math.log(MEAN_FRAMES) - SPREAD**2 / 2
+
+    def frames(request: Request) -> int:
+        drawn = random.Random(f"{seed}/{request.utterance}").lognormvariate(middle, SPREAD)
+        return min(MOST_FRAMES, max(FEWEST_FRAMES, round(drawn)))
+
+    return frames
+
+
+def _opening(stream: Stream, prompt: Prompt) -> Opening:
+    assert stream.slot is not None
+    least = LEAST_CODES if stream.fixed_frames is None else NEVER
+    return Opening(prompt, stream.slot, stream.request.seed & _SEED_BITS, least)
+
+
+# Both need triton, which only comes with torch for CUDA.
+
+
+def _codec_ops() -> TorchOps:
+    from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+
+    return TritonOps()
+
+
+def _layer_ops() -> LayerOps:
+    from playhead.engine.models.qwen3_tts.lm_triton import FUSED_OPS
+
+    return FUSED_OPS

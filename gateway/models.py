@@ -1,0 +1,88 @@
+"""Which model speaks: the bundled voice on the processor, or the accelerator's.
+
+Each model's libraries are imported only when it is asked for.
+"""
+
+import logging
+import math
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from playhead.engine.lanes import cpu_limits
+from playhead.engine.policy import LaneLimits, PolicyConfig
+from playhead.engine.types import Runner
+from playhead.gateway.settings import HIBARI, Settings
+
+log: Final = logging.getLogger("playhead.gateway")
+
+
+class StartError(RuntimeError):
+    """The server cannot start; the message says why and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model that is ready to speak, and how the engine is to use it."""
+
+    runner: Runner
+    lanes: LaneLimits
+    policy: PolicyConfig
+
+
+def open_model(settings: Settings, open_voice: Callable[[], Runner]) -> Served:
+    """The model that ``settings`` name; ``open_voice`` makes the bundled one. Raises
+    :class:`StartError`."""
+    if settings.model == HIBARI:
+        policy = PolicyConfig(urgency=settings.urgency)
+        return Served(open_voice(), cpu_limits(usable_cores()), policy)
+    return _open_accelerated(settings)
+
+
+def load_voice() -> Runner:
+    """The bundled voice, ready to speak. Raises :class:`StartError`."""
+    from playhead.engine.models.hibari.runner import HibariRunner
+    from playhead.engine.models.hibari.split import VoiceError
+
+    try:
+        return HibariRunner()
+    except (VoiceError, OSError) as error:
+        raise StartError(f"the voice cannot be prepared: {error}") from error
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _open_accelerated(settings: Settings) -> Served:
+    try:
+        from playhead.engine.models.qwen3_tts import cuda_runner
+    except ImportError as error:
+        raise StartError(
+            f"--model {settings.model} needs packages that are not installed ({error}): "
+            "pip install 'playhead[qwen]'"
+        ) from error
+    assert settings.weights is not None  # Settings has seen to it
+    try:
+        runner = cuda_runner.open_cuda(
+            settings.weights, slots=settings.slots, positions=settings.context
+        )
+    except cuda_runner.MEMORY_ERROR as error:
+        raise StartError(
+            f"--slots {settings.slots} of --context {settings.context} do not fit the "
+            f"accelerator's memory: lower one of them ({error})"
+        ) from error
+    except (cuda_runner.DeviceError, ValueError, OSError) as error:
+        raise StartError(f"the model cannot be prepared: {error}") from error
+    log.info("serving %s with %d streams", runner.info.name, settings.slots)
+    # One step costs nearly the same for one stream as for a hundred, so what a second of speech
+    # was measured to cost says nothing about one more: the number of streams is the limit.
+    policy = PolicyConfig(
+        urgency=settings.urgency, max_live=settings.slots, max_utilisation=math.inf
+    )
+    return Served(runner, runner.limits, policy)
