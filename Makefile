@@ -21,6 +21,7 @@ help:
 	@echo "make quick   the tests that need neither (seconds)"
 	@echo "make check   what a change must pass before the tests: lint, format, types"
 	@echo "make cover   each pure module fully covered by its own test file"
+	@echo "make torch   lets the tests of the accelerator model run too (on the CPU)"
 	@echo "make bench   first-audio latency and stream capacity of this machine"
 	@echo "make clean   forget the virtual environment and everything built"
 
@@ -65,6 +66,16 @@ quick: $(VENV)/.dev voice
 .PHONY: cover
 cover: $(VENV)/.dev voice
 	@$(PY) scripts/coverage-gate
+
+# One release of torch for everybody who compares numbers; any build of it will do, also a CPU one.
+$(VENV)/.torch: $(VENV)/.dev
+	@echo "Installing torch for the tests of the accelerator model into $(VENV) (once) ..."
+	@$(PIP) install 'torch==2.13.0'
+	@$(PIP) install --editable '.[dev,qwen]'
+	@touch $@
+
+.PHONY: torch
+torch: $(VENV)/.torch
 
 .PHONY: lint
 lint: $(VENV)/.dev
