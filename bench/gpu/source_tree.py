@@ -19,7 +19,7 @@ def link() -> None:
 
 
 def tree() -> Path:
-    """A folder for ``PYTHONPATH`` that holds the package, and its version for importlib.metadata."""
+    """A folder for ``PYTHONPATH``: the package, and its version for importlib.metadata."""
     path = Path(tempfile.mkdtemp(prefix="playhead-tree-"))
     package = path / "playhead"
     package.mkdir()

@@ -100,10 +100,11 @@ class SlotTable:
         self.length[slots] = lengths
         self.seeds[slots] = seeds
         self.least[slots] = least
-        self.made[slots] = 0
-        self.repeats[slots] = 0
-        self.seen[slots] = False
-        self.text[slots] = self.text_pad
+        # Assigning a Python number would copy it to the device, which no graph can hold.
+        self.made.index_fill_(0, slots, 0)
+        self.repeats.index_fill_(0, slots, 0)
+        self.seen.index_fill_(0, slots, False)
+        self.text.index_fill_(0, slots, self.text_pad)
 
     def write_text(self, slots: Tensor, at: Tensor, ids: Tensor) -> None:
         """Text ``ids`` for frame numbers ``at`` of ``slots``, all int64 [n]."""
