@@ -1,9 +1,9 @@
 """``playhead serve``: bind, load the voice, serve until told to stop."""
 
 import asyncio
-import contextlib
 import errno
 import logging
+import os
 import signal
 import socket
 import sys
@@ -103,10 +103,21 @@ async def _serve(
     _watch_signals(server, stop, settings.drain_timeout)
     await server.start(listener)
     address = page_address(settings.host, server.port)
-    print(f"playhead with voice {facts.default_voice} is ready: {address}", flush=True)
+    _tell(f"playhead with voice {facts.default_voice} is ready: {address}")
     dead = await _until_stopped(server, stop)
     await server.drain(GOING_AWAY if dead else stop.result())
     return EXIT_ENGINE_DEAD if dead else 0
+
+
+def _tell(line: str) -> None:
+    """Print a line for whoever started the server and may have stopped reading since."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        # Python keeps the line and would fail on it once more at exit, with status 120.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 async def _until_stopped(server: GatewayServer, stop: "asyncio.Future[int]") -> bool:
@@ -125,12 +136,8 @@ def _watch_signals(server: GatewayServer, stop: "asyncio.Future[int]", patience:
         if stop.done():
             server.hurry()
             return
-        stop.set_result(code)  # first: nobody may be reading what is printed any more
-        with contextlib.suppress(OSError):
-            print(
-                f"playhead is stopping: speech may go on for {patience:g} s (once more: stop now)",
-                flush=True,
-            )
+        stop.set_result(code)
+        _tell(f"playhead is stopping: speech may go on for {patience:g} s (once more: stop now)")
 
     loop = asyncio.get_running_loop()
     # SIGTERM comes from a supervisor that starts a successor; Ctrl-C from somebody who leaves.

@@ -57,7 +57,7 @@ def test_a_machine_of_n_cores_has_n_workers_and_keeps_one_from_background_work()
     assert cpu_limits(4) == LaneLimits(
         workers=4,
         slots={Lane.LM: 4, Lane.URGENT: 4, Lane.BACKGROUND: 4},
-        batch={Lane.LM: 1, Lane.URGENT: 1, Lane.BACKGROUND: 4},
+        batch={Lane.LM: 1, Lane.URGENT: 4, Lane.BACKGROUND: 4},
         reserve=1,
     )
 

@@ -124,6 +124,17 @@ def test_a_second_signal_stops_now() -> None:
         assert end(process)[0] == 0
 
 
+def test_it_stops_without_a_fault_though_nobody_reads_what_it_prints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(ENVIRON, "PYTHONUNBUFFERED")
+    with serving() as (process, _):
+        assert process.stdout is not None
+        process.stdout.close()
+        process.terminate()
+        assert process.wait(20) == 0
+
+
 def test_the_flags_reach_the_engine_and_the_session() -> None:
     flags = ("--urgency", "none", "--voice", "alto", "--grace", "3")
     with serving(*flags) as (process, port), connected(port) as session:
