@@ -147,6 +147,9 @@ def show(row: dict[str, Any]) -> None:
         f"  threads {row['thread_cores']}",
         flush=True,
     )
+    for name, value in sorted(row["server"].items()):
+        if "lane" in name:
+            print(f"        {name} {value:.4g}")
 
 
 def main() -> None:
@@ -182,12 +185,12 @@ def main() -> None:
         for rate in args.rates:
             rows.append(measure(server, rate, args, env))
             show(rows[-1])
+            facts = {"machine": platform.machine(), "cores": os.cpu_count(), "settings": vars(args)}
+            facts["start_seconds"] = server.start_seconds
+            text = json.dumps({**facts, "rates": rows}, indent=1, default=str)
+            (args.out / "serve_rate.json").write_text(text + "\n", encoding="utf-8")
     finally:
         server.stop()
-        facts = {"machine": platform.machine(), "cores": os.cpu_count(), "settings": vars(args)}
-        facts["start_seconds"] = server.start_seconds
-        text = json.dumps({**facts, "rates": rows}, indent=1, default=str)
-        (args.out / "serve_rate.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ class CodecGraphs:
         self.codec = codec
         self.batches = sorted(batches)
         self.frames = sorted(frames)
+        # Without trying them, cuDNN takes convolutions up to fifty times slower at some sizes.
+        torch.backends.cudnn.benchmark = True
         stream = stream or torch.cuda.Stream(codec.decoder.device)
         pool = torch.cuda.graph_pool_handle()
         buckets = [(rows, size) for size in reversed(self.frames) for rows in self.batches[::-1]]

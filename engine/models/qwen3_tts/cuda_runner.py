@@ -4,7 +4,7 @@ import logging
 import math
 import random
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from playhead.engine.policy import LaneLimits
 from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
 
 LADDER = (1, 2, 4, 8, 16)
-HIGH_PRIORITY = -1
+PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
+"""Of the lanes' streams, lower first, clamped to what the device has. A step is a thousand short
+kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
 PROMPTS_AT_ONCE = 16
 """New streams per step: their prompts must not hold up the running ones for long."""
 SPARE_SLOTS = 8
@@ -46,7 +48,7 @@ class Buckets:
     """What is captured, lane by lane: batch sizes."""
 
     lm: LmBuckets = LmBuckets()  # noqa: RUF009 - frozen
-    urgent: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    urgent: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
     background: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
 
     def limits(self) -> LaneLimits:
@@ -65,7 +67,13 @@ class Buckets:
 class CudaRunner(Qwen3Runner):
     """See ``Qwen3Runner``; captures all graphs when made, in tens of seconds."""
 
-    def __init__(self, parts: Parts, options: Options, buckets: Buckets) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        options: Options,
+        buckets: Buckets,
+        priorities: Mapping[Lane, int] = PRIORITIES,
+    ) -> None:
         super().__init__(parts, options)
         self.limits = buckets.limits()
         device, started = parts.loop.table.device, monotonic()
@@ -74,15 +82,15 @@ class CudaRunner(Qwen3Runner):
         def progress(what: str) -> None:
             _log.info("captured %s (%.1f s)", what, monotonic() - started)
 
-        self.lm = LmLane(parts.loop, parts.codec, buckets.lm, torch.cuda.Stream(device), progress)
+        streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
+        self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], progress)
         self._lanes: dict[Lane, CodecLane] = {}
-        for lane, batches, priority in (
-            (Lane.URGENT, buckets.urgent, HIGH_PRIORITY),
-            (Lane.BACKGROUND, buckets.background, 0),
+        for lane, batches in (
+            (Lane.URGENT, buckets.urgent),
+            (Lane.BACKGROUND, buckets.background),
         ):
-            stream = torch.cuda.Stream(device, priority=priority)
             codes = parts.loop.table.codes
-            self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, stream)
+            self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, streams[lane])
             progress(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
         torch.cuda.synchronize(device)
         used = torch.cuda.memory_reserved(device) / 2**30
