@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import signal
@@ -30,6 +31,7 @@ EXIT_FAULT: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_ENGINE_DEAD: Final = 70
 ENGINE_CHECK: Final = 1.0
+SWITCH_INTERVAL: Final = 0.0005
 
 
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
@@ -52,6 +54,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return EXIT_FAULT
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
+        _share_interpreter()
         return uvloop.run(_serve(settings, facts, served, listener))
 
 
@@ -88,6 +91,14 @@ def configure_logging(level: str) -> None:
     # One line per connection of the library's own says nothing that ours do not.
     logging.getLogger("websockets").setLevel(logging.WARNING)
     logging.raiseExceptions = False  # a full disk must not become a traceback per line
+
+
+def _share_interpreter() -> None:
+    """Sockets, engine and lanes take turns in one interpreter: short ones. And what the model's
+    libraries made is not looked at again by every full garbage collection."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    gc.collect()
+    gc.freeze()
 
 
 async def _serve(
