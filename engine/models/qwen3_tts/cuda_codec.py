@@ -74,10 +74,11 @@ class _Graph:
         self.where = torch.zeros(2 * rows, dtype=torch.int64, device=device)
         self.where[:rows] = codec.arena.spare
         slots, first = self.where[:rows], self.where[rows:]
-        ahead = torch.arange(frames, device=device)
+        # Kept: a graph holds addresses, not tensors.
+        self._ahead = torch.arange(frames, device=device)
 
         def body() -> Tensor:
-            found = codes[slots[:, None], first[:, None] + ahead]
+            found = codes[slots[:, None], first[:, None] + self._ahead]
             return codec.decode(found.transpose(1, 2), slots)
 
         stream.wait_stream(torch.cuda.current_stream(device))
