@@ -1,0 +1,36 @@
+"""Choosing the model: what is refused, and with which words."""
+
+import math
+
+import pytest
+from fake_runner import FakeRunner
+from playhead.engine.lanes import cpu_limits
+from playhead.engine.types import Urgency
+from playhead.gateway.models import StartError, open_model, usable_cores
+from playhead.gateway.settings import Settings, SettingsError
+
+
+def test_the_bundled_voice_runs_on_the_cores() -> None:
+    runner = FakeRunner()
+    served = open_model(Settings(urgency=Urgency.NONE), lambda: runner)
+    assert served.runner is runner
+    assert served.lanes == cpu_limits(usable_cores())
+    assert served.policy.urgency is Urgency.NONE
+    assert not math.isinf(served.policy.max_utilisation)
+
+
+def test_without_a_device_the_message_says_so() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a device")
+    settings = Settings(model="qwen3-tts", weights="random:0.6b")
+    with pytest.raises(StartError, match="no CUDA device is usable here"):
+        open_model(settings, FakeRunner)
+
+
+@pytest.mark.parametrize(
+    "values", [{"model": "qwen3-tts"}, {"weights": "random:1.7b"}], ids=["missing", "needless"]
+)
+def test_weights_go_with_the_model_that_takes_them(values: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match=r"--weights go with --model qwen3-tts"):
+        Settings(**values)  # type: ignore[arg-type]
