@@ -16,6 +16,8 @@ from playhead.engine.types import (
     Finished,
     Lane,
     ListenerState,
+    RunnerDead,
+    StepResult,
     TextWarning,
 )
 
@@ -308,6 +310,17 @@ def test_when_the_engine_dies_everybody_is_told_once_and_all_others_refused() ->
         runner.gate.set()
     for number in (1, 2, 3, 4, 5):
         assert len(mailbox.finished(number)) == 1
+
+
+def test_a_fault_of_the_device_ends_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(utterances: object) -> list[StepResult]:
+        raise RunnerDead("illegal memory access")
+
+    with running() as (engine, mailbox, runner):
+        monkeypatch.setattr(runner, "step", fail)
+        say(engine, 1, "abc")
+        assert mailbox.end_of(1).message == "the engine stopped: RunnerDead"
+        assert isinstance(engine.dead, RunnerDead)
 
 
 def test_what_was_ready_to_be_told_is_told_before_the_engine_dies() -> None:
