@@ -23,7 +23,7 @@ from playhead.gateway.models import StartError as StartError
 from playhead.gateway.models import load_voice as load_voice
 from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer, bind
 from playhead.gateway.session import ServerFacts
-from playhead.gateway.settings import Settings, SettingsError
+from playhead.gateway.settings import HIBARI, Settings, SettingsError
 
 log: Final = logging.getLogger("playhead.gateway")
 
@@ -54,7 +54,8 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return EXIT_FAULT
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        _share_interpreter()
+        if settings.model == HIBARI:  # an accelerator's lanes were measured with longer turns
+            _share_interpreter()
         return uvloop.run(_serve(settings, facts, served, listener))
 
 

@@ -74,7 +74,6 @@ class LmLane:
         self.most = max(buckets.steps)
         self.fresh = torch.zeros_like(table.carry)
         self._answer = torch.zeros(2 * self.most, dtype=torch.int64).pin_memory()
-        self._staged = torch.zeros(2 * self.most, dtype=torch.int64).pin_memory()
         self._done = torch.cuda.Event(blocking=True)
         self._pool = torch.cuda.graph_pool_handle()
         prompts = [p for p in buckets.prompts if p[1] <= table.positions]
@@ -117,14 +116,9 @@ class LmLane:
         size = min(size for size in graphs if size >= count)
         graph, spare = graphs[size], self.loop.table.slots
         # The padding counts as new: its context does not grow.
-        staged = self._staged[: 2 * size]
-        staged.numpy()[:] = (
-            [*running, *opened]
-            + [spare] * (size - count)
-            + [0] * len(running)
-            + [1] * (size - len(running))
-        )
-        graph.inputs.copy_(staged.view(2, size), non_blocking=True)
+        rows = [[*running, *opened, *[spare] * (size - count)]]
+        rows.append([0] * len(running) + [1] * (size - len(running)))
+        _set(graph.inputs, rows)
         graph.graph.replay()
         assert graph.seen is not None
         answer = self._answer[: 2 * size].view(2, size)

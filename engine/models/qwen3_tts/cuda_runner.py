@@ -48,8 +48,8 @@ class Buckets:
     """What is captured, lane by lane: batch sizes."""
 
     lm: LmBuckets = LmBuckets()  # noqa: RUF009 - frozen
-    urgent: tuple[int, ...] = (8, 32, 64)
-    background: tuple[int, ...] = (8, 32, 64)
+    urgent: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
+    background: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
 
     def limits(self) -> LaneLimits:
         """One dispatch per lane, each up to its largest bucket."""
