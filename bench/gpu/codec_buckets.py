@@ -40,6 +40,7 @@ from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.codec_state import Columns
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 from playhead.engine.models.qwen3_tts.config import CodecDecoderConfig
+from playhead.engine.models.qwen3_tts.presets import codec_config
 from playhead.engine.models.qwen3_tts.weights import Tensors, random_tensors
 
 FRAME_SECONDS = 0.08
@@ -50,25 +51,7 @@ REPEATS = 30
 
 Bucket = tuple[int, int]
 
-PUBLISHED = CodecDecoderConfig(
-    quantizers=16,
-    semantic_quantizers=1,
-    codebook_size=2048,
-    codebook_width=512,
-    latent=1024,
-    layers=8,
-    hidden=512,
-    intermediate=1024,
-    heads=16,
-    kv_heads=16,
-    head_dim=64,
-    window=72,
-    norm_eps=1e-5,
-    rope_theta=1e4,
-    channels=1536,
-    upsample_rates=(8, 5, 4, 3),
-    upsampling_ratios=(2, 2),
-)
+PUBLISHED = codec_config().decoder
 
 BUCKETS: dict[str, list[Bucket]] = {
     "fp32": [(1, 1), (8, 4), (64, 4)],
