@@ -148,6 +148,8 @@ class ModelInfo:
     chunk_frames: tuple[int, ...]  # chunk sizes the codec may be asked for, ascending
     step_frames: int  # most frames one backbone step of one stream yields
     streaming_text: bool = True
+    languages: tuple[str, ...] = ("auto",)  # accepted in requests; the first is the default
+    takes_instruct: bool = False  # whether a request may say in words how to speak
 
 
 @dataclass(frozen=True, slots=True)

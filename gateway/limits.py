@@ -13,6 +13,7 @@ class Limits:
     text_message: int = 2_000  # an LLM's whole paragraph fits; bigger texts come in pieces
     text_waiting: int = 8_000  # about nine minutes of speech not yet spoken, per session
     text_utterance: int = 20_000  # what one utterance keeps in memory to tell heard text
+    instruct: int = 1_000  # a few sentences; they take room that speech needs
     id_length: int = 128  # the client's own name for an utterance
     queued_utterances: int = 16  # waiting behind the one that plays
     hello_within: float = 5.0  # a silent socket costs a slot
@@ -46,6 +47,7 @@ class Limits:
             "text_message": self.text_message,
             "text_waiting": self.text_waiting,
             "text_utterance": self.text_utterance,
+            "instruct": self.instruct,
             "queued_utterances": self.queued_utterances,
             "text_rate": self.text_rate,
             "control_rate": self.control_rate,

@@ -34,6 +34,8 @@ class Hello:
     playback_rate: float = 1.0
     reports: bool = True
     binary_audio: bool = False
+    language: str | None = None
+    instruct: str | None = None
     resume: ResumeFrom | None = None
 
 
@@ -43,6 +45,8 @@ class Start:
     voice: str | None = None
     speed: float | None = None
     id: str | None = None
+    language: str | None = None
+    instruct: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,8 @@ ClientMessage = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """``received`` counts the client messages that this session has got, its first ``hello`` and
-    those of resumed connections left out: a resuming client sends again what came after."""
+    those of resumed connections left out: a resuming client sends again what came after.
+    ``instruct``: whether the model takes one. Servers before that say nothing of languages."""
 
     type: ClassVar[str] = "ready"
     session: str
@@ -154,6 +159,9 @@ class Ready:
     model: str
     server: str
     received: int = 0
+    language: str = ""
+    languages: tuple[str, ...] = ()
+    instruct: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -195,6 +195,7 @@ COUNT = integer()
 STAMP = number()
 NAME = string(64)
 LONG = string(SAFE)
+INSTRUCT = string(_LIMITS.instruct)
 
 RESUME = _spec(m.ResumeFrom, session=string(128), token=string(128), seq=COUNT)
 WORD = _spec(m.SpokenWord, text=LONG, position=COUNT, char_start=COUNT, char_end=COUNT)
@@ -212,9 +213,13 @@ CLIENT: dict[str, Spec] = {
         _spec(
             m.Hello, voice=NAME, speed=number(0.5, 2.0), codec=NAME, sample_rate=COUNT,
             start_threshold=number(0.0, 2_000.0), playback_rate=number(0.5, 2.0), reports=flag,
-            binary_audio=flag, resume=_nested(RESUME, strict=True),
+            binary_audio=flag, language=NAME, instruct=INSTRUCT,
+            resume=_nested(RESUME, strict=True),
         ),
-        _spec(m.Start, voice=NAME, speed=number(0.5, 2.0), id=string(_LIMITS.id_length)),
+        _spec(
+            m.Start, voice=NAME, speed=number(0.5, 2.0), id=string(_LIMITS.id_length),
+            language=NAME, instruct=INSTRUCT,
+        ),
         _spec(m.Text, text=string(_LIMITS.text_message, "text_too_long")),
         _spec(m.Flush),
         _spec(m.End),
@@ -242,7 +247,8 @@ SERVER: dict[str, Spec] = {
             m.Ready, session=LONG, token=LONG, resumed=flag, codec=LONG, sample_rate=COUNT,
             pre_skip=COUNT, packet_samples=COUNT, voice=LONG, voices=many(LONG),
             formats=many(mapping), limits=mapping, grace=STAMP, epoch=COUNT, time=STAMP,
-            model=LONG, server=LONG, received=COUNT,
+            model=LONG, server=LONG, received=COUNT, language=LONG, languages=many(LONG),
+            instruct=flag,
         ),
         _spec(m.Started, seq=COUNT, epoch=COUNT, id=LONG),
         _spec(

@@ -69,6 +69,8 @@ def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
         model=info.name,
         server="playhead " + metadata.version("playhead"),
         voices=info.voices,
+        languages=info.languages,
+        takes_instruct=info.takes_instruct,
         default_voice=voice,
         model_rate=info.sample_rate,
         formats=tuple(dict(found) for found in codecs.formats()),

@@ -10,11 +10,12 @@ from playhead.codecs.registry import Format
 from playhead.engine.types import AudioChunk, Finish, Finished, ListenerState, Request, TextWarning
 from playhead.gateway.effects import CloseEncoder, Effect, ForwardDelay, ForwardReport
 from playhead.gateway.messages import Cancel, Hello, PlaybackReport, Start, Started, Warn
-from playhead.gateway.protocol_parse import ProtocolError, shorten
+from playhead.gateway.protocol_parse import ProtocolError
 from playhead.gateway.session_channel import Channel
 from playhead.gateway.session_playback import Playback
 from playhead.gateway.session_queue import Fault, Queue
 from playhead.gateway.session_report import DelayFilter, Verdict, check, to_engine
+from playhead.gateway.session_style import Style, greeted_style, started_style
 from playhead.gateway.session_types import Outcome, ServerFacts
 from playhead.gateway.session_utterance import Utterance
 
@@ -36,7 +37,7 @@ class Speech:
         self._channel = channel
         self._counters = counters
         self._hello = hello
-        self._voice = find_voice(hello.voice, facts)
+        self._style = greeted_style(hello, facts)
         self._client = client
         self._delay = DelayFilter(facts.limits.one_way_most)
         self._quantum = round(facts.limits.quantum * fmt.sample_rate)
@@ -46,8 +47,8 @@ class Speech:
         self.epoch = 0
 
     @property
-    def voice(self) -> str:
-        return self._voice
+    def style(self) -> Style:
+        return self._style
 
     @property
     def idle(self) -> bool:
@@ -61,8 +62,8 @@ class Speech:
     # ------------------------------------------------------------ text in
 
     def open(self, start: Start, now: float) -> list[Effect]:
-        """Raises ``ProtocolError``: unknown voice, too many in the queue."""
-        voice = self._voice if start.voice is None else find_voice(start.voice, self._facts)
+        """Raises ``ProtocolError``: a style that the model has not, too many in the queue."""
+        style = started_style(start, self._style, self._facts)
         if len(self._queue.utterances) > self._limits.queued_utterances:
             raise ProtocolError(
                 "overloaded",
@@ -74,11 +75,13 @@ class Speech:
         request = Request(
             utterance=self._facts.new_utterance(),
             client=self._client,
-            voice=voice,
-            speed=hello.speed if start.speed is None else start.speed,
+            voice=style.voice,
+            speed=style.speed,
             start_threshold=hello.start_threshold / 1_000,
             playback_rate=hello.playback_rate,
             reports=hello.reports,
+            language=style.language,
+            instruct=style.instruct,
         )
         playback = Playback(
             rate=self.format.sample_rate * hello.playback_rate,
@@ -252,17 +255,3 @@ class Speech:
     def outcome(self, now: float) -> Outcome | None:
         """How far the current utterance was heard; with none, the last that ended."""
         return self._queue.outcome(now)
-
-
-def find_voice(name: str | None, facts: ServerFacts) -> str:
-    """Raises ``ProtocolError`` (``unknown_voice``) with the voices there are."""
-    if name is None:
-        return facts.default_voice
-    if name not in facts.voices:
-        raise ProtocolError(
-            "unknown_voice",
-            f"unknown voice {shorten(name)}",
-            "one of " + ", ".join(facts.voices),
-            "voice",
-        )
-    return name

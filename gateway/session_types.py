@@ -25,6 +25,8 @@ class ServerFacts:
     open_format: Callable[[str, int], Format]  # codecs.registry.open_format
     new_utterance: Callable[[], int]  # process-wide unique numbers
     limits: Limits = field(default_factory=Limits)
+    languages: tuple[str, ...] = ("auto",)  # the first is the default
+    takes_instruct: bool = False
 
 
 @dataclass(frozen=True, slots=True)

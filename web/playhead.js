@@ -24,7 +24,9 @@ import { Utterance } from "./utterance.js";
 const roundTrip = ({ time, received, sent }, now) => now - time - (sent - received);
 
 const TEXT_LIMIT = 2000; // code points in one `text` message
-const REFUSALS = new Set(["draining", "overloaded", "unknown_voice"]); // of a `start`
+const REFUSALS = new Set([ // of a `start`
+  "draining", "overloaded", "unknown_voice", "unknown_language", "unsupported_instruct",
+]);
 const ECHO_MS = 2000;    // errors that only follow from a refusal come within it
 
 /**
@@ -52,15 +54,20 @@ export class PlayheadClient extends EventTarget {
    * @param {string} options.url
    * @param {string} [options.voice]
    * @param {number} [options.speed]
+   * @param {string} [options.language]         one of `ready.languages`
+   * @param {string} [options.instruct]         how to speak, in words, where `ready.instruct`
    * @param {number} [options.sampleRate]      Hz
    * @param {"pcm_s16le"|"pcm_f32le"} [options.codec]
    * @param {number} [options.startThreshold]  ms of sound collected before playing starts
    */
   constructor(options) {
     super();
-    const { url, voice, speed, codec = "pcm_s16le" } = options;
+    const { url, voice, speed, language, instruct, codec = "pcm_s16le" } = options;
     const { sampleRate = 24000, startThreshold = 100 } = options;
-    const hello = { voice, speed, codec, sample_rate: sampleRate, start_threshold: startThreshold };
+    const hello = {
+      voice, speed, language, instruct, codec,
+      sample_rate: sampleRate, start_threshold: startThreshold,
+    };
     this.sampleRate = sampleRate;
     this.player = new Player({ sourceRate: sampleRate, startThreshold: startThreshold / 1000 });
     this.connection = new Connection(url, hello, {
@@ -105,7 +112,7 @@ export class PlayheadClient extends EventTarget {
 
   /**
    * Open an utterance whose text comes in pieces: `write`, `flush`, `end`.
-   * @param {{voice?: string, speed?: number}} [settings]
+   * @param {{voice?: string, speed?: number, language?: string, instruct?: string}} [settings]
    */
   start(settings = {}) {
     this.#count += 1;
@@ -122,7 +129,7 @@ export class PlayheadClient extends EventTarget {
   /**
    * Speak a text, after what is being spoken.
    * @param {string} text
-   * @param {{voice?: string, speed?: number}} [settings]
+   * @param {{voice?: string, speed?: number, language?: string, instruct?: string}} [settings]
    */
   speak(text, settings = {}) {
     const utterance = this.start(settings);

@@ -25,6 +25,8 @@ async def connect(
     *,
     voice: str | None = None,
     speed: float = 1.0,
+    language: str | None = None,
+    instruct: str | None = None,
     codec: str = "pcm_s16le",
     sample_rate: int = 24000,
     start_threshold: float = 0.1,
@@ -39,7 +41,9 @@ async def connect(
 ) -> AsyncIterator[Voice]:
     """Open a session; leaving the block ends it, also when speech is still being played.
 
-    ``url`` may leave out the path, or be the address of the demo page.
+    ``url`` may leave out the path, or be the address of the demo page. ``voice``, ``speed``,
+    ``language`` and ``instruct`` (how to speak, in words, where the model takes that) hold for
+    every utterance that asks for nothing else.
     ``start_threshold`` and ``output_latency`` (seconds), ``playback_rate`` describe the player
     that is modelled and reported; ``reports=False`` keeps it silent. ``on_event`` gets warnings,
     errors and the notice of a shutdown; without it they are logged.
@@ -58,6 +62,8 @@ async def connect(
         playback_rate=playback_rate,
         reports=reports,
         binary_audio=binary_audio,
+        language=language,
+        instruct=instruct,
     )
     address = Address(endpoint(url), encoding, timeout)
     link, ready = await dial(address, hello)

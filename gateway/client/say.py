@@ -44,6 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"server (default PLAYHEAD_URL, or {DEFAULT_URL})",
     )
     parser.add_argument("--voice", help="default: the server's")
+    parser.add_argument("--language", help="of the text, e.g. german (default: the server's)")
+    parser.add_argument(
+        "--instruct", help="how to speak, in words, where the server's model takes that"
+    )
     parser.add_argument("--speed", type=float, default=1.0, help="0.5 to 2.0 (default 1.0)")
     parser.add_argument(
         "--codec",
@@ -82,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
         options={
             "voice": args.voice,
             "speed": args.speed,
+            "language": args.language,
+            "instruct": args.instruct,
             "codec": args.codec,
             "sample_rate": rate,
             "playback_rate": 1.0 if args.play else _FILE_RATE,

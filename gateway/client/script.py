@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
 
+from playhead.client.style import USUAL, Style
 from playhead.gateway.messages import ClientMessage, End, Flush, Text
 
 
@@ -25,9 +26,8 @@ class Script:
     timings and warnings say: servers bound it.
     """
 
-    def __init__(self, voice: str | None = None, speed: float | None = None) -> None:
-        self.voice = voice
-        self.speed = speed
+    def __init__(self, style: Style = USUAL) -> None:
+        self.style = style
         self.text = ""
         self.started = False  # set by whoever sends: ``start`` is on its way
         self.closed = False  # takes no more text

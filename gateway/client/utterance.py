@@ -8,8 +8,10 @@ from typing import Protocol
 import numpy as np
 from playhead.client.errors import PlayheadError
 from playhead.client.script import END, FLUSH, Script
+from playhead.client.style import Style
 from playhead.client.track import Counters
 from playhead.engine.types import Lane, Pcm
+from playhead.gateway import messages as m
 from playhead.gateway.messages import SpokenWord, Warn
 
 
@@ -26,6 +28,21 @@ class AudioMessage:
     slack: float | None  # seconds to spare when it was made; None: no deadline
     depth: float  # the server's belief of our buffer, seconds
     final: bool  # nothing follows
+
+
+def heard_audio(message: m.Audio, pcm: Pcm) -> AudioMessage:
+    """The server's message, its ``data`` decoded to ``pcm``."""
+    return AudioMessage(
+        epoch=message.epoch,
+        index=message.index,
+        position=message.position,
+        pcm=pcm,
+        words=message.words,
+        lane=message.lane,
+        slack=None if message.slack is None else message.slack / 1000,
+        depth=message.depth / 1000,
+        final=message.final,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +95,9 @@ class Utterance:
     the last sound or with a cancel, and raises what :meth:`done` raises when it failed.
     """
 
-    def __init__(self, owner: Owner, id: str, voice: str | None, speed: float | None) -> None:
+    def __init__(self, owner: Owner, id: str, style: Style) -> None:
         self.id = id
-        self.script = Script(voice, speed)
+        self.script = Script(style)
         self.epoch: int | None = None  # known once the server has opened it
         self.warnings: list[Warn] = []  # what could not be spoken as written
         self._owner = owner

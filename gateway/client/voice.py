@@ -8,15 +8,15 @@ from playhead.client.carrier import Carrier, Clock
 from playhead.client.errors import (
     ConnectionLost,
     PlayheadError,
-    ServerError,
     UtteranceFailed,
     server_error,
 )
 from playhead.client.link import PROTOCOL_ERROR
 from playhead.client.pings import Pings
 from playhead.client.reporter import Reporter
+from playhead.client.style import REFUSALS, Style, check_style
 from playhead.client.track import Counters
-from playhead.client.utterance import AudioMessage, Cancelled, Done, Utterance, check_length
+from playhead.client.utterance import Cancelled, Done, Utterance, check_length, heard_audio
 from playhead.codecs.base import BadAudio, Decoder
 from playhead.codecs.registry import Format, decoder
 from playhead.gateway import messages as m
@@ -24,9 +24,6 @@ from playhead.gateway import messages as m
 #: Utterances opened at the server at a time: the one that plays and the next. More would gain
 #: nothing, and servers bound how many wait and how fast they are opened.
 _AHEAD = 2
-#: Error codes that may answer ``start``.
-_REFUSALS = frozenset({"overloaded", "draining", "rate_limited", "unknown_voice"})
-
 Event = m.Warn | m.Draining | m.ErrorEvent
 
 
@@ -60,28 +57,41 @@ class Voice:
     # ------------------------------------------------------------ speaking
 
     def speak(
-        self, text: str, *, voice: str | None = None, speed: float | None = None
+        self,
+        text: str,
+        *,
+        voice: str | None = None,
+        speed: float | None = None,
+        language: str | None = None,
+        instruct: str | None = None,
     ) -> Utterance:
         """Speak a text that is known in full. Raises like :meth:`open` and ``send``."""
         check_length(len(text), self.text_limit)
-        utterance = self.open(voice=voice, speed=speed)
+        utterance = self.open(voice=voice, speed=speed, language=language, instruct=instruct)
         utterance.send(text)
         utterance.end()
         return utterance
 
-    def open(self, *, voice: str | None = None, speed: float | None = None) -> Utterance:
+    def open(
+        self,
+        *,
+        voice: str | None = None,
+        speed: float | None = None,
+        language: str | None = None,
+        instruct: str | None = None,
+    ) -> Utterance:
         """Open an utterance whose text comes piece by piece: send, flush, end.
 
-        ``voice`` and ``speed`` default to the session's. Raises
-        :class:`~playhead.client.errors.ServerError` for a voice that the server does not have,
-        and what ended the session when it is over.
+        What is not given is as the session has it. ``instruct`` says in words how to speak, and
+        ``""`` takes the session's instruction back. Raises
+        :class:`~playhead.client.errors.ServerError` for a voice, a language or an instruction
+        that the server's model has not, and what ended the session when it is over.
         """
         if self._ended is not None:
             raise self._ended
-        if voice is not None and voice not in self.ready.voices:
-            known = "one of " + ", ".join(self.ready.voices)
-            raise ServerError("unknown_voice", f"unknown voice {voice!r}", known, field="voice")
-        utterance = Utterance(self, f"u{next(self._ids)}", voice, speed)
+        style = Style(voice=voice, speed=speed, language=language, instruct=instruct)
+        check_style(style, self.ready)
+        utterance = Utterance(self, f"u{next(self._ids)}", style)
         self._live[utterance.id] = utterance
         self.script_changed()
         return utterance
@@ -108,7 +118,7 @@ class Voice:
                     return
                 opened += 1
                 script.started = True
-                self._carrier.post(m.Start(voice=script.voice, speed=script.speed, id=utterance.id))
+                self._carrier.post(script.style.opening(utterance.id))
             unspoken = sum(other.script.waiting for other in self._live.values())
             for message in script.take(size, limits.get("text_waiting", math.inf) - unspoken):
                 self._carrier.post(message)
@@ -252,19 +262,8 @@ class Voice:
         if utterance is None:
             return
         decode = self._decoders[message.epoch].decode
-        utterance.on_audio(
-            AudioMessage(
-                epoch=message.epoch,
-                index=message.index,
-                position=message.position,
-                pcm=decode(message.data, message.packets or (), message.samples),
-                words=message.words,
-                lane=message.lane,
-                slack=None if message.slack is None else message.slack / 1000,
-                depth=message.depth / 1000,
-                final=message.final,
-            )
-        )
+        pcm = decode(message.data, message.packets or (), message.samples)
+        utterance.on_audio(heard_audio(message, pcm))
         self.script_changed()
 
     def _on_outcome(self, epoch: int, outcome: Done | Cancelled | PlayheadError) -> None:
@@ -284,7 +283,7 @@ class Voice:
             if utterance is not None:
                 utterance.on_warning(message)
                 self.script_changed()
-        if isinstance(message, m.ErrorEvent) and message.code in _REFUSALS:
+        if isinstance(message, m.ErrorEvent) and message.code in REFUSALS:
             self._refuse_opening(message)
         self._on_event(message)
 

@@ -51,6 +51,9 @@ def test_ready_tells_everything() -> None:
         model="fake",
         server="playhead/test",
         received=0,
+        language="auto",
+        languages=("auto", "german"),
+        instruct=True,
     )
 
 

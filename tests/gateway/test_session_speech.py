@@ -23,7 +23,7 @@ from playhead.gateway.limits import Limits
 from playhead.gateway.protocol import ProtocolError
 from playhead.gateway.session_channel import Channel
 from playhead.gateway.session_queue import Fault
-from playhead.gateway.session_speech import Speech, find_voice
+from playhead.gateway.session_speech import Speech
 from session_kit import RATE, chunk, facts, of, open_format, sent, words
 
 SMALL = Limits(text_waiting=20, text_utterance=30, queued_utterances=2, speech_rate=10.0)
@@ -83,7 +83,7 @@ def test_open_submits_with_the_settings_of_hello() -> None:
         OpenEncoder(101, kit.speech.format),
         Submit(request),
     ]
-    assert (kit.speech.voice, kit.speech.epoch) == ("bob", 1)
+    assert (kit.speech.style.voice, kit.speech.epoch) == ("bob", 1)
 
 
 def test_start_overrides_hello() -> None:
@@ -109,13 +109,22 @@ def test_the_next_collects_its_text_until_the_first_has_ended() -> None:
     assert effects[-1] == PushText(102, "two", end=True)
 
 
-def test_unknown_voices() -> None:
-    fault = code_of(lambda: Kit(voice="eve"))
-    assert (fault.code, fault.field) == ("unknown_voice", "voice")
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [({"voice": "eve"}, "unknown_voice"), ({"language": "klingon"}, "unknown_language")],
+)
+def test_a_style_that_is_not_to_be_had_opens_nothing(asked: dict[str, str], code: str) -> None:
+    assert code_of(lambda: Kit(**asked)).code == code
     kit = Kit()
-    assert code_of(lambda: kit.speech.open(m.Start(voice="eve"), 0.0)).code == "unknown_voice"
+    assert code_of(lambda: kit.speech.open(m.Start(**asked), 0.0)).code == code
     assert kit.speech.idle
-    assert find_voice(None, facts()) == "ada"
+    assert kit.speech.epoch == 0
+
+
+def test_the_style_goes_to_the_engine() -> None:
+    kit = Kit(language="German", instruct="whisper")
+    (submit,) = of(Submit, kit.utter("one"))
+    assert (submit.request.language, submit.request.instruct) == ("german", "whisper")
 
 
 def test_queue_is_bounded() -> None:

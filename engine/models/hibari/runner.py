@@ -36,6 +36,7 @@ class HibariRunner(Runner):
             frame_samples=HOP,
             chunk_frames=(8, 16, 32),
             step_frames=64,
+            languages=("english", "auto"),
         )
         self._voice = Voice(Frontend(), Backbone(files.backbone))
         self._decoder = SpectrumDecoder(files.decoder)

@@ -79,6 +79,8 @@ class Qwen3Runner:
             frame_samples=parts.codec.decoder.config.frame_samples,
             chunk_frames=CHUNK_FRAMES,
             step_frames=1,
+            languages=parts.voices.languages,
+            takes_instruct=parts.voices.takes_instructions,
         )
 
     def open(self, request: Request) -> None:
