@@ -7,6 +7,7 @@ how unevenly the reports themselves come, and whether the listener ran dry. It o
 utterance: a session keeps one learner.
 """
 
+import math
 from dataclasses import dataclass
 
 from playhead.engine.types import ListenerState, Report
@@ -25,6 +26,30 @@ class LeadLimits:
     def for_unknown(self) -> float:
         """The lead of a listener of whom nothing can be learned."""
         return self.unknown if self.fixed is None else self.fixed
+
+
+SHORTEST, LONGEST = 0.1, 30.0
+"""Seconds that an operator may set."""
+
+EXPECTED = "'learned', 'learned:SECONDS' or SECONDS, from 0.1 to 30"
+
+
+def parse_lead(text: str) -> LeadLimits:
+    """What an operator writes: ``learned``; ``learned:1.5``, with that lead for listeners of whom
+    nothing is known yet; or ``1.5``, that lead for everybody. Raises ``ValueError``."""
+    word, _, number = text.strip().lower().rpartition(":")
+    if not word and number == "learned":
+        return LeadLimits()
+    try:
+        seconds = float(number)
+    except ValueError:
+        seconds = math.nan
+    if word not in ("", "learned") or not SHORTEST <= seconds <= LONGEST:
+        raise ValueError(EXPECTED)
+    if not word:
+        return LeadLimits(fixed=seconds)
+    default = LeadLimits()
+    return LeadLimits(min(default.least, seconds), seconds, max(default.most, seconds))
 
 
 SAFETY = 1.5

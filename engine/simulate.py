@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from playhead.engine import costs
-from playhead.engine.lead import LeadLimits
+from playhead.engine.lead import LeadLimits, parse_lead
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
 from playhead.engine.simulator import Outcome, Scenario, Simulator
@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--liars", type=float, default=0.0, help="share of listeners that lie")
     parser.add_argument("--fickle", action="store_true", help="networks change per utterance")
     parser.add_argument("--urgency", choices=[u.value for u in Urgency], action="append")
-    parser.add_argument("--lead", action="append", help="seconds, or 'learned'; may be repeated")
+    parser.add_argument(
+        "--lead", action="append", help="seconds, or 'learned[:SECONDS]'; may be repeated"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     print(HEADER)
     for urgency in args.urgency or [u.value for u in Urgency]:
         for lead in args.lead or ["1.0", "2.0", "learned"]:
-            if lead == "learned" and urgency != Urgency.REPORTED:
+            if lead.startswith("learned") and urgency != Urgency.REPORTED:
                 continue
             try:
                 policy = PolicyConfig(Urgency(urgency), _lead(lead), max_live=100_000)
@@ -56,12 +58,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lead(text: str) -> LeadLimits:
-    if text == "learned":
-        return LeadLimits()
     try:
-        return LeadLimits(fixed=float(text))
-    except ValueError:
-        raise ValueError(f"--lead {text!r}: give seconds, such as 1.5, or 'learned'") from None
+        return parse_lead(text)
+    except ValueError as fault:
+        raise ValueError(f"--lead {text!r}: expected {fault}") from None
 
 
 def row(urgency: str, lead: str, outcome: Outcome) -> str:

@@ -36,7 +36,7 @@ def open_model(settings: Settings, open_voice: Callable[[], Runner]) -> Served:
     """The model that ``settings`` name; ``open_voice`` makes the bundled one. Raises
     :class:`StartError`."""
     if settings.model == HIBARI:
-        policy = PolicyConfig(urgency=settings.urgency)
+        policy = PolicyConfig(settings.urgency, settings.lead)
         return Served(open_voice(), cpu_limits(usable_cores()), policy)
     return _open_accelerated(settings)
 
@@ -83,6 +83,6 @@ def _open_accelerated(settings: Settings) -> Served:
     # One step costs nearly the same for one stream as for a hundred, so what a second of speech
     # was measured to cost says nothing about one more: the number of streams is the limit.
     policy = PolicyConfig(
-        urgency=settings.urgency, max_live=settings.slots, max_utilisation=math.inf
+        settings.urgency, settings.lead, max_live=settings.slots, max_utilisation=math.inf
     )
     return Served(runner, runner.limits, policy)

@@ -7,10 +7,11 @@ Each field may be set by a flag of ``playhead serve`` or by the environment vari
 import argparse
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from ipaddress import ip_address
 from typing import Any, Final
 
+from playhead.engine.lead import LeadLimits, parse_lead
 from playhead.engine.types import Urgency
 
 KIB: Final = 1024
@@ -106,6 +107,7 @@ class Settings:
     allow_remote: bool = False
     origins: tuple[str, ...] = ()
     urgency: Urgency = Urgency.REPORTED
+    lead: LeadLimits = field(default_factory=LeadLimits)
     voice: str | None = None
     model: str = HIBARI
     weights: str | None = None
@@ -162,6 +164,11 @@ OPTIONS: Final = (
     Option("allow_remote", _boolean, "listen beyond this machine although there are no API keys"),
     Option("origins", _origins, "pages of other sites that may connect, e.g. https://app.example"),
     Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
+    Option(
+        "lead",
+        parse_lead,
+        "seconds to run ahead of a listener, or learned[:SECONDS] (default learned)",
+    ),
     Option("voice", _text, "default voice"),
     Option("model", _choice((HIBARI, ACCELERATED)), "hibari or qwen3-tts (needs CUDA)"),
     Option("weights", _text, "of qwen3-tts: folder, hub id, random:1.7b or random:0.6b"),
@@ -203,7 +210,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 flag, action="store_const", const="1", default=None, help=option.help
             )
         else:
-            suffix = "" if shown in (None, ()) else f" (default {shown})"
+            told = shown not in (None, ()) and not isinstance(shown, dict)
+            suffix = f" (default {shown})" if told else ""
             parser.add_argument(flag, default=None, help=option.help + suffix)
 
 

@@ -7,11 +7,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from playhead.engine.types import Urgency
-from playhead.loadgen.arrivals import trace
 from playhead.loadgen.figures import figures
-from playhead.loadgen.habits import MIXES, Caller
-from playhead.loadgen.plan import PROCESSES, TARGETS, Plan
+from playhead.loadgen.frontier import comparison
+from playhead.loadgen.habits import Caller
+from playhead.loadgen.options import (
+    UsageError,
+    add_load,
+    add_rates,
+    add_serve,
+    add_settings,
+    plans,
+    settings,
+)
+from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
 from playhead.loadgen.selfcheck import check
@@ -20,8 +28,7 @@ from playhead.loadgen.session import SessionError
 from playhead.loadgen.slo import Objective, Search, search
 from playhead.loadgen.table import progress, table, verdict
 from playhead.loadgen.tally import Tally
-from playhead.loadgen.targets import OPENERS, endpoint
-from playhead.loadgen.texts import Kind
+from playhead.loadgen.targets import OPENERS
 from playhead.loadgen.workers import execute
 
 EXIT_MISSED = 1
@@ -30,21 +37,17 @@ EXIT_USAGE = 2
 _QUIET = 5  # seconds between progress lines where nobody watches
 
 
-class UsageError(ValueError):
-    """The command line cannot be acted upon; the message says why."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``run``, ``report``, ``search``, ``urgency`` and ``selfcheck``."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="what")
     run_parser = commands.add_parser("run", help="run one or several rates and report")
-    _add_load(run_parser)
-    _add_rates(run_parser)
+    add_load(run_parser)
+    add_rates(run_parser)
     report_parser = commands.add_parser("report", help="judge raw records again")
     report_parser.add_argument("paths", type=Path, nargs="+", help=".jsonl files or their folders")
     report_parser.add_argument("--out", type=Path, help="folder of the report (none: only print)")
     search_parser = commands.add_parser("search", help="find the highest rate that is good enough")
-    _add_load(search_parser)
+    add_load(search_parser)
     search_parser.add_argument("--lenient", action="store_true", help="C100 of 99 %% suffices")
     search_parser.add_argument("--start", type=float, default=1.0, help="rate to begin with")
     search_parser.add_argument("--least", type=float, default=0.05)
@@ -52,42 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     urgency_parser = commands.add_parser(
         "urgency", help="start a server per urgency signal and ask the same of each"
     )
-    _add_load(urgency_parser)
-    _add_rates(urgency_parser)
-    modes = [urgency.value for urgency in Urgency]
-    urgency_parser.add_argument("--modes", nargs="+", choices=modes, default=modes)
-    urgency_parser.add_argument(
-        "--serve", nargs=argparse.REMAINDER, default=[], help="last: more flags of playhead serve"
-    )
+    add_load(urgency_parser)
+    add_rates(urgency_parser)
+    add_settings(urgency_parser)
+    add_serve(urgency_parser)
     commands.add_parser("selfcheck", help="prove the generator on a server with planted faults")
     search_parser.add_argument("--tolerance", type=float, default=0.05, help="of the found rate")
-
-
-def _add_rates(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rate", type=float, nargs="+", default=[1.0], help="utterances a second")
-
-
-def _add_load(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--url", default="http://127.0.0.1:8080", help="server (default %(default)s)")
-    add("--target", choices=TARGETS, default="playhead", help="what the server speaks")
-    add("--label", default="", help="name of the server in comparisons")
-    add("--out", type=Path, default=Path("bench-out"), help="folder (default %(default)s)")
-    add("--seeds", default="0,1,2", help="one run each, pooled (default %(default)s)")
-    add("--warmup", type=float, default=10.0, help="seconds not counted (default %(default)s)")
-    add("--window", type=float, default=60.0, help="seconds counted (default %(default)s)")
-    add("--timeout", type=float, default=60.0, help="seconds for one utterance")
-    add("--arrivals", choices=PROCESSES, default="poisson")
-    add("--variation", type=float, default=2.0, help="of the gaps of --arrivals gamma")
-    add("--trace", type=Path, help="file of --arrivals trace: seconds, one a line")
-    add("--mix", choices=list(MIXES), default="strict", help="who listens")
-    add("--texts", choices=[kind.value for kind in Kind], default=Kind.CONVERSATION.value)
-    add("--codec", default="pcm_s16le")
-    add("--sample-rate", type=int, default=24_000)
-    add("--voice")
-    add("--model", help="named in requests of --target openai")
-    add("--turns", type=int, help="utterances of one session (default 4; --target openai: 1)")
-    add("--processes", type=int, default=1, help="generator processes (default %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,20 +83,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    plans = [plan for rate in args.rate for plan in _plans(args, rate)]
+    asked = [plan for rate in args.rate for plan in plans(args, rate)]
     args.out.mkdir(parents=True, exist_ok=True)
-    _check_target(plans[0])
-    return _close(_measure_all(plans, args.out), args.out)
+    _check_target(asked[0])
+    return _close(_measure_all(asked, args.out), args.out)
 
 
 def _urgency(args: argparse.Namespace) -> int:
-    """Identical arrivals, texts and listeners for each signal. ``--url`` is of no use here."""
-    plans = [plan for rate in args.rate for plan in _plans(args, rate)]
+    """Identical arrivals, texts and listeners for each setting; ``--url`` is of no use here."""
+    asked = [plan for rate in args.rate for plan in plans(args, rate)]
     args.out.mkdir(parents=True, exist_ok=True)
     runs: list[Run] = []
-    for mode in args.modes:
-        with serving(["--urgency", mode, *args.serve]) as url:
-            own = [replace(plan, url=url, label=mode) for plan in plans]
+    for mode, lead in settings(args):
+        with serving(["--urgency", mode, "--lead", lead, *args.serve]) as url:
+            own = [
+                replace(plan, url=url, label=f"{mode} {lead}", signal=mode, lead=lead)
+                for plan in asked
+            ]
             runs += _measure_all(own, args.out)
         if not runs[-1].complete:
             break
@@ -152,12 +128,12 @@ def _report(args: argparse.Namespace) -> int:
 def _search(args: argparse.Namespace) -> int:
     objective = Objective(strict=not args.lenient)
     args.out.mkdir(parents=True, exist_ok=True)
-    _check_target(_plans(args, args.start)[0])
+    _check_target(plans(args, args.start)[0])
     runs: list[Run] = []
 
     def measure(rate: float) -> bool:
         passed = True
-        for plan in _plans(args, rate):
+        for plan in plans(args, rate):
             runs.append(_measure(plan, args.out))
             made = figures(runs[-1:])
             if made.invalid:
@@ -222,54 +198,14 @@ def _measure(plan: Plan, out: Path) -> Run:
 def _tell(runs: list[Run], out: Path | None) -> int:
     rows = pool(runs)
     print(table(rows))
+    if compared := comparison(rows):
+        print(compared)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for path in write(rows, runs, out):
             print(path)
     heard = any(made.listener.utterances for made in rows)
     return 0 if heard and all(verdict(made) != "INVALID" for made in rows) else EXIT_MISSED
-
-
-def _plans(args: argparse.Namespace, rate: float) -> list[Plan]:
-    """One plan per seed. Raises :class:`UsageError`."""
-    try:
-        seeds = [int(seed) for seed in args.seeds.split(",")]
-    except ValueError:
-        raise UsageError(f"--seeds {args.seeds!r}: give whole numbers, such as 0,1,2") from None
-    if not rate > 0:
-        raise UsageError(f"--rate {rate:g}: utterances a second must be above 0")
-    try:
-        base = Plan(
-            url=endpoint(args.url, args.target),
-            rate=rate,
-            arrivals=args.arrivals,
-            variation=args.variation,
-            trace=_trace(args),
-            warmup=args.warmup,
-            window=args.window,
-            mix=args.mix,
-            texts=Kind(args.texts),
-            codec=args.codec,
-            sample_rate=args.sample_rate,
-            voice=args.voice,
-            turns=args.turns or (4 if args.target == "playhead" else 1),
-            target=args.target,
-            model=args.model,
-            label=args.label,
-            timeout=args.timeout,
-            processes=args.processes,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    return [replace(base, seed=seed) for seed in seeds]
-
-
-def _trace(args: argparse.Namespace) -> tuple[float, ...]:
-    if args.arrivals != "trace":
-        return ()
-    if args.trace is None:
-        raise UsageError("--arrivals trace needs --trace FILE")
-    return tuple(trace(args.trace.read_text(encoding="utf-8").splitlines()))
 
 
 def _check_target(plan: Plan) -> None:

@@ -105,6 +105,8 @@ class Figures:
     waste: Waste
     dispatch_lag: Spread
     loop_late_share: float
+    signal: str = ""  # of an urgency experiment, else empty
+    lead: str = ""
     server: dict[str, float] = field(default_factory=dict)
     invalid: list[str] = field(default_factory=list)
 
@@ -146,6 +148,8 @@ def figures(runs: Sequence[Run]) -> Figures:
         waste=_waste(heard),
         dispatch_lag=Spread.of(_dispatch_lags(records)),
         loop_late_share=_ratio(sum(_late(run) for run in runs), _elapsed(runs)),
+        signal=str(first.get("signal", "")),
+        lead=str(first.get("lead", "")),
         server=server_figures([run.metrics for run in runs]),
     )
     made.invalid = _doubts(made, runs)

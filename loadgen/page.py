@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from playhead.loadgen.figures import Figures
+from playhead.loadgen.frontier import curves
 from playhead.loadgen.judge import worst
 from playhead.loadgen.record import Record, Run
 from playhead.loadgen.svg import Series, chart, timeline
@@ -44,6 +45,8 @@ def page(rows: Sequence[Figures], runs: Sequence[Run]) -> str:
 
 def _charts(rows: Sequence[Figures]) -> str:
     """One setting is shown in detail; several are compared in the figures that matter most."""
+    if frontiers := _frontiers(rows):
+        return frontiers
     labels = sorted({made.label for made in rows})
     if len(labels) > 1:
         ttfa = [_series(rows, label, _p95, label) for label in labels]
@@ -70,6 +73,22 @@ def _charts(rows: Sequence[Figures]) -> str:
         chart(title, _RATE, "ms", ttfa)
         + chart("Stalled utterances", _RATE, "% of utterances", stalls)
         + last
+    )
+
+
+def _frontiers(rows: Sequence[Figures]) -> str:
+    """An urgency experiment: one figure for each rate, a line for each signal over its leads."""
+    return "".join(
+        chart(
+            f"Stalls against barge-in waste, {rate:g} utterances a second",
+            "seconds of audio held by listeners",
+            "% of utterances stalled",
+            [
+                Series(signal, [(point.held, 100 * point.stalled) for point in points])
+                for signal, points in signals.items()
+            ],
+        )
+        for rate, signals in curves(rows).items()
     )
 
 

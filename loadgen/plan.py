@@ -6,6 +6,7 @@ exactly the same at exactly the same times.
 
 import math
 import random
+import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -49,6 +50,8 @@ class Plan:
     target: Target = "playhead"
     model: str | None = None  # named in the requests of targets that want one
     label: str = ""
+    signal: str = ""  # of an urgency experiment: the server's --urgency and --lead
+    lead: str = ""
 
     def __post_init__(self) -> None:
         for name in ("warmup", "window", "timeout"):
@@ -75,7 +78,8 @@ class Plan:
     @property
     def name(self) -> str:
         """Of the run's file."""
-        return f"{self.label or self.mix}-rate-{self.rate:g}-seed-{self.seed}"
+        who = re.sub(r"[^\w.]+", "-", self.label or self.mix)
+        return f"{who}-rate-{self.rate:g}-seed-{self.seed}"
 
     def as_json(self) -> dict[str, Any]:
         """For the head of the file; the trace's times are in the records anyway."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.loadgen.figures import Figures, figures, label_of
+from playhead.loadgen.frontier import curves
 from playhead.loadgen.page import page
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.slo import Objective, stall_bound
@@ -39,6 +40,12 @@ def as_json(rows: Sequence[Figures], runs: Sequence[Run]) -> dict[str, Any]:
         "format": 1,
         "plans": [run.plan for run in runs],
         "rates": [_row(made) for made in rows],
+        "frontier": {
+            f"{rate:g}": {
+                signal: [asdict(point) for point in points] for signal, points in found.items()
+            }
+            for rate, found in curves(rows).items()
+        },
     }
 
 

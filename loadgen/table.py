@@ -8,7 +8,7 @@ from playhead.loadgen.slo import Objective, stall_bound
 from playhead.loadgen.tally import Tally
 
 _COLUMNS = (
-    ("who", 9),
+    ("who", 9),  # or as wide as the longest name
     ("rate/s", 7),
     ("heard", 6),
     ("TTFA p50", 9),
@@ -32,8 +32,10 @@ _COLUMNS = (
 
 def table(rows: Sequence[Figures]) -> str:
     """One line per pooled rate, then what must be known about them."""
-    lines = ["  ".join(name.rjust(width) for name, width in _COLUMNS)]
-    lines += [_row(made) for made in rows]
+    widths = [width for _, width in _COLUMNS]
+    widths[0] = max([widths[0], *(len(made.label) for made in rows)])
+    lines = [_line([name for name, _ in _COLUMNS], widths)]
+    lines += [_line(_cells(made), widths) for made in rows]
     for made in rows:
         lines += notes(made)
     return "\n".join(lines)
@@ -97,9 +99,13 @@ def progress(tally: Tally, elapsed: float, length: float, processes: int) -> str
     )
 
 
-def _row(made: Figures) -> str:
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def _cells(made: Figures) -> tuple[str, ...]:
     heard = made.listener
-    cells = (
+    return (
         made.label,
         f"{made.rate:g}",
         str(heard.utterances),
@@ -120,8 +126,6 @@ def _row(made: Figures) -> str:
         f"{made.waste.seconds:.1f}",
         verdict(made),
     )
-    widths = [width for _, width in _COLUMNS]
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
 def _ms(seconds: float | None) -> str:

@@ -4,7 +4,16 @@ import math
 from collections.abc import Iterable
 
 import pytest
-from playhead.engine.lead import ENOUGH, GAP, HALF_LIFE, SAFETY, STEADY, LeadLearner, LeadLimits
+from playhead.engine.lead import (
+    ENOUGH,
+    GAP,
+    HALF_LIFE,
+    SAFETY,
+    STEADY,
+    LeadLearner,
+    LeadLimits,
+    parse_lead,
+)
 from playhead.engine.types import ListenerState, Report
 
 LIMITS = LeadLimits(least=0.6, unknown=2.0, most=2.8)
@@ -151,3 +160,23 @@ def test_the_lead_stays_within_its_limits_whatever_comes() -> None:
         learner.observe(report(float(number)), late, number + 0.05)
         seen.append(learner.limit)
     assert all(0.6 <= lead <= 2.8 for lead in leads(seen))
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("learned", LeadLimits()),
+        (" Learned:1.5 ", LeadLimits(unknown=1.5)),
+        ("learned:0.4", LeadLimits(least=0.4, unknown=0.4)),
+        ("learned:5", LeadLimits(unknown=5.0, most=5.0)),
+        ("1.5", LeadLimits(fixed=1.5)),
+    ],
+)
+def test_an_operator_writes_a_lead(text: str, limits: LeadLimits) -> None:
+    assert parse_lead(text) == limits
+
+
+@pytest.mark.parametrize("text", ["", "long", "0", "nan", "31", "learned:", "fixed:1", "a:b:1"])
+def test_a_lead_that_is_none_says_what_is_right(text: str) -> None:
+    with pytest.raises(ValueError, match=r"'learned', 'learned:SECONDS' or SECONDS"):
+        parse_lead(text)

@@ -143,7 +143,7 @@ def test_the_command_names_a_lead_it_does_not_understand(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert simulate.run(parse("--lead", "long", "--ideal")) == 2
-    assert "give seconds, such as 1.5" in capsys.readouterr().err
+    assert "--lead 'long': expected 'learned'" in capsys.readouterr().err
 
 
 def test_the_command_simulates_an_accelerator(capsys: pytest.CaptureFixture[str]) -> None:

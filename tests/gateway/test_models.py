@@ -5,17 +5,19 @@ import math
 import pytest
 from fake_runner import FakeRunner
 from playhead.engine.lanes import cpu_limits
+from playhead.engine.lead import LeadLimits
 from playhead.engine.types import Urgency
 from playhead.gateway.models import StartError, open_model, usable_cores
 from playhead.gateway.settings import Settings, SettingsError
 
 
 def test_the_bundled_voice_runs_on_the_cores() -> None:
-    runner = FakeRunner()
-    served = open_model(Settings(urgency=Urgency.NONE), lambda: runner)
+    runner, lead = FakeRunner(), LeadLimits(fixed=1.2)
+    served = open_model(Settings(urgency=Urgency.NONE, lead=lead), lambda: runner)
     assert served.runner is runner
     assert served.lanes == cpu_limits(usable_cores())
     assert served.policy.urgency is Urgency.NONE
+    assert served.policy.lead is lead
     assert not math.isinf(served.policy.max_utilisation)
 
 

@@ -4,6 +4,7 @@ import argparse
 from dataclasses import fields
 
 import pytest
+from playhead.engine.lead import LeadLimits
 from playhead.engine.types import Urgency
 from playhead.gateway.settings import (
     OPTIONS,
@@ -36,12 +37,13 @@ def test_flag_wins_over_environment_over_default() -> None:
 
 def test_values_of_all_kinds() -> None:
     settings = parse(
-        *("--urgency", "ESTIMATED", "--voice", " alto ", "--log-level", "Debug"),
+        *("--lead", "1.5", "--urgency", "ESTIMATED", "--voice", " alto ", "--log-level", "Debug"),
         *("--origins", "https://App.example/, http://b.example:81", "--drain-timeout", "2.5"),
         "--allow-remote",
         PLAYHEAD_SLOW_HOLD="0.5",
     )
     assert settings.urgency is Urgency.ESTIMATED
+    assert settings.lead == LeadLimits(fixed=1.5)
     assert settings.voice == "alto"
     assert settings.log_level == "debug"
     assert settings.origins == ("https://app.example", "http://b.example:81")
@@ -63,6 +65,7 @@ def test_values_of_all_kinds() -> None:
         (["--log-level", "loud"], "debug, info, warning, error"),
         (["--voice", "  "], "not empty"),
         (["--max-connections", "0"], "from 1"),
+        (["--lead", "long"], "--lead='long' is not usable: expected 'learned'"),
     ],
 )
 def test_bad_flags_say_what_is_right(arguments: list[str], says: str) -> None:

@@ -32,6 +32,15 @@ def test_several_settings_are_compared() -> None:
     assert "Audio held by listeners" in text
 
 
+def test_an_urgency_experiment_is_a_frontier_for_each_rate() -> None:
+    runs = [heard(rate, mode) for rate in (1.0, 2.0) for mode in ("none", "reported")]
+    for each in runs:
+        each.plan |= {"signal": each.plan["label"], "lead": "1"}
+    text = page([figures([each]) for each in runs], runs)
+    assert text.count("Stalls against barge-in waste") == 4  # a caption and a label each
+    assert text.count("● none") == text.count("● reported") == 2
+
+
 def test_invalid_runs_are_named() -> None:
     broken = heard(1.0)
     broken.complete = False

@@ -108,12 +108,20 @@ def test_signals_are_compared_on_servers_of_their_own(
 
     monkeypatch.setattr(cli, "serving", own)
     flags = ["--rate", "4", "--seeds", "0", "--warmup", "0", "--window", "1", "--out"]
-    modes = ["--modes", "none", "reported"]
+    modes = ["--modes", "none", "reported", "--leads", "1", "learned"]
     assert bench("urgency", *flags, str(tmp_path), *modes, "--serve", "--voice", "alto") in (0, 1)
-    assert asked == [["--urgency", mode, "--voice", "alto"] for mode in ("none", "reported")]
+    asked_for = [("none", "1"), ("reported", "1"), ("reported", "learned")]
+    assert asked == [
+        ["--urgency", mode, "--lead", lead, "--voice", "alto"] for mode, lead in asked_for
+    ]
     names = sorted(path.name for path in tmp_path.glob("*.jsonl"))
-    assert names == ["none-rate-4-seed-0.jsonl", "reported-rate-4-seed-0.jsonl"]
-    first, second = (load(tmp_path / name).records for name in names)
+    assert names == [
+        "none-1-rate-4-seed-0.jsonl",
+        "reported-1-rate-4-seed-0.jsonl",
+        "reported-learned-rate-4-seed-0.jsonl",
+    ]
+    assert "reported learned: highest clean rate" in capsys.readouterr().out
+    first, second, _ = (load(tmp_path / name).records for name in names)
     order = [(record.number, record.intended, record.text) for record in first]
     assert sorted(order) == sorted((r.number, r.intended, r.text) for r in second)
 
@@ -161,6 +169,8 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
         (["run", "--arrivals", "trace", "--trace", "/nowhere"], "/nowhere: No such file"),
         (["run", "--url", "ws://127.0.0.1:9"], "unreachable: cannot connect to ws://127.0.0.1:9"),
         (["report", "/nowhere.jsonl"], "/nowhere.jsonl: No such file"),
+        (["urgency", "--leads", "long"], "--leads 'long': expected 'learned'"),
+        (["urgency", "--modes", "none", "--leads", "learned"], "need --modes reported"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
