@@ -65,14 +65,13 @@ class Hub:
 
     # -- sessions ---------------------------------------------------------------------------
 
-    def open(self, outlet: Outlet, now: float) -> SessionHost:
-        """A fresh session for a connection that has just opened."""
+    def open(self, outlet: Outlet, now: float, facts: ServerFacts | None = None) -> SessionHost:
+        """A fresh session for a connection that has just opened. ``facts`` other than all's."""
         identity = new_secret()
         # The session is its own key of fairness: without API keys nothing better is known, and
         # listeners behind one address do not share a network.
-        session = Session(
-            self.facts, session=identity, token=new_secret(), client=identity, now=now
-        )
+        facts = facts or self.facts
+        session = Session(facts, session=identity, token=new_secret(), client=identity, now=now)
         host = SessionHost(session, self, outlet)
         self.registry.add(host)
         self.metrics.sessions.set(len(self.registry))

@@ -35,7 +35,6 @@ BACKLOG_SECONDS: Final = 5.0
 whole lead at once, and 48 kHz floats need more bytes for it than the plain bound allows."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class _CloseAfter:
     code: int
@@ -253,4 +252,3 @@ def audio_bytes(codec: str, sample_rate: int) -> int:
     """Bytes that a connection may leave unsent in that format, base64 included."""
     width = BYTES_PER_SAMPLE.get(codec, 1) * BASE64_GROWTH
     return int(BACKLOG_SECONDS * sample_rate * width)
-

@@ -24,6 +24,7 @@ REFUSALS: Final = (
     "not_ready",
     "origin",
     "subprotocol",
+    "request",
     "overloaded",
     "resume_failed",
     "rate_limited",

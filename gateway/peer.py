@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from playhead.engine import clock
 from playhead.gateway.admission import ConnectionCaps, address_key
+from playhead.gateway.dialects.base import Dialect
 from playhead.gateway.settings import Settings
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.frames import Frame, Opcode
@@ -61,6 +62,7 @@ class Peer(ServerConnection):
         self.read_at = 0.0  # monotonic seconds of the latest bytes read
         self.address = ""  # key of the client's address
         self.flow: FlowListener | None = None
+        self.dialect: Dialect | None = None  # None: the native protocol
         self.max_unsent = settings.max_unsent
         self._settings = settings
         self._caps = caps

@@ -5,7 +5,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Literal, cast
 
@@ -14,6 +14,8 @@ from playhead.engine.types import EngineEvent
 from playhead.gateway.admission import ConnectionCaps, origin_allowed
 from playhead.gateway.collectors import EngineCollector, SessionCollector
 from playhead.gateway.connection import Connection
+from playhead.gateway.dialects import upgrade
+from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.http import HttpSite, Page, Readiness, load_pages, response
 from playhead.gateway.hub import Hub
@@ -37,6 +39,7 @@ DRAIN_POLL: Final = 0.02
 RECEIVE_BUFFER: Final = 16 * 1024
 """Client messages are small; what one client can throw at the loop in one read is not."""
 BACKLOG: Final = 512
+_SUBPROTOCOLS: Final = [Subprotocol(name) for name in SUBPROTOCOLS]
 
 Deliver = Callable[[list[EngineEvent]], None]
 
@@ -80,7 +83,8 @@ class GatewayServer:
             sock=listener,
             create_connection=cast("type[ServerConnection]", self._peer),
             process_request=self._process_request,
-            subprotocols=[Subprotocol(name) for name in SUBPROTOCOLS],
+            subprotocols=_SUBPROTOCOLS,
+            select_subprotocol=_select_subprotocol,
             compression=None,
             server_header="playhead",
             open_timeout=settings.open_timeout,
@@ -164,13 +168,27 @@ class GatewayServer:
         return Peer(*args, settings=self.settings, caps=self._caps, **kwargs)
 
     def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
-        if request.path.partition("?")[0] != SESSION_PATH:
-            return self._site.respond(request)
         assert isinstance(peer, Peer)
-        return self._refuse_page(request) or self._refuse_load(peer)
+        if request.path.partition("?")[0] == SESSION_PATH:
+            return (
+                self._refuse_origin(request)
+                or self._refuse_subprotocol(request)
+                or self._refuse_load(peer)
+            )
+        route = upgrade.route_of(request)
+        if route is None:
+            return self._site.respond(request)
+        refusal = self._refuse_origin(request) or self._refuse_load(peer)
+        if refusal is not None:
+            return refusal
+        dialect = upgrade.open_dialect(route, request, self.hub.facts)
+        if isinstance(dialect, Response):
+            self.metrics.refused("request")
+            return dialect
+        peer.dialect = dialect
+        return None
 
-    def _refuse_page(self, request: Request) -> Response | None:
-        """What is wrong with the request itself."""
+    def _refuse_origin(self, request: Request) -> Response | None:
         origins = request.headers.get_all("Origin")
         hosts = request.headers.get_all("Host")
         settings = self.settings
@@ -186,12 +204,11 @@ class GatewayServer:
                 "pages of this origin may not connect",
                 "a page of this server or of this machine, or one named with --origins",
             )
-        offered = {
-            name.strip()
-            for value in request.headers.get_all("Sec-WebSocket-Protocol")
-            for name in value.split(",")
-        }
-        if request.headers.get("Upgrade") and offered.isdisjoint(SUBPROTOCOLS):
+        return None
+
+    def _refuse_subprotocol(self, request: Request) -> Response | None:
+        offered = upgrade.offered(request)
+        if request.headers.get("Upgrade") and not set(offered) & set(SUBPROTOCOLS):
             return self._refusal(
                 HTTPStatus.BAD_REQUEST,
                 "subprotocol",
@@ -237,13 +254,28 @@ class GatewayServer:
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._handlers.add(task)
         self.metrics.connections.set(len(self._handlers))
-        encoding = str(peer.subprotocol).rpartition(".")[2]
-        wire = Wire(cast(Literal["msgpack", "json"], encoding))
         try:
-            await Connection(peer, self.hub, wire, self.settings).run()
+            await self._connection(peer).run()
         finally:
             self._handlers.discard(task)
             self.metrics.connections.set(len(self._handlers))
+
+    def _connection(self, peer: Peer) -> Connection | DialectConnection:
+        if peer.dialect is not None:
+            return DialectConnection(peer, self.hub, peer.dialect, self.settings)
+        encoding = str(peer.subprotocol).rpartition(".")[2]
+        wire = Wire(cast(Literal["msgpack", "json"], encoding))
+        return Connection(peer, self.hub, wire, self.settings)
+
+
+def _select_subprotocol(
+    peer: ServerConnection, subprotocols: Sequence[Subprotocol]
+) -> Subprotocol | None:
+    """The native protocol must be named; others need no name."""
+    assert isinstance(peer, Peer)
+    if peer.dialect is not None:
+        return upgrade.select(peer.dialect, subprotocols)
+    return next((name for name in _SUBPROTOCOLS if name in subprotocols), None)
 
 
 def bind(host: str, port: int) -> socket.socket:

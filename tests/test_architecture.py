@@ -117,6 +117,12 @@ def sans_io() -> tuple[Path, ...]:
     return tuple(path for path in reached if path.is_relative_to(ROOT / "gateway"))
 
 
+def dialects() -> list[Path]:
+    """The pure files of the dialects: all but those that run one over a socket."""
+    adapters = {"adapter", "upgrade"}
+    return [path for path in folder("gateway/dialects") if path.stem not in adapters]
+
+
 def functions(path: Path) -> Iterator[Function]:
     for node in ast.walk(tree(path)):
         if isinstance(node, Function):
@@ -222,6 +228,12 @@ def test_engine_never_imports_who_uses_it() -> None:
 
 def test_protocol_and_session_do_no_input_or_output() -> None:
     assert not libraries(sans_io(), STDLIB | {"msgpack", "numpy"})
+
+
+def test_dialects_do_no_input_or_output() -> None:
+    assert {path.stem for path in dialects()} >= {"base", "wire", "table", "aura"}
+    assert not libraries(dialects(), STDLIB | {"msgpack", "numpy"})
+    assert not foreign(dialects(), "gateway", "engine.types", "codecs")
 
 
 def test_protocol_and_session_know_only_engine_types_and_codecs() -> None:
@@ -335,7 +347,7 @@ def test_files_are_short() -> None:
 def test_pure_files_do_not_probe_attributes() -> None:
     faults = [
         f"{where(path, node)}: {ast.unparse(node)}"
-        for path in {*core(), *sans_io()}
+        for path in {*core(), *sans_io(), *dialects()}
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)

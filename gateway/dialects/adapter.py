@@ -1,0 +1,187 @@
+"""Runs a dialect over a socket: its contexts are ordinary sessions of the hub."""
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import replace
+from typing import Final
+
+from playhead.engine import clock
+from playhead.gateway.dialects.base import INTERNAL, Actions, Dialect, Frame, Hangup, Native
+from playhead.gateway.host import SessionHost
+from playhead.gateway.hub import Hub
+from playhead.gateway.line import SLOW_CONSUMER, Line, audio_bytes
+from playhead.gateway.messages import ClientMessage, Hello, Ready, ServerMessage
+from playhead.gateway.peer import Peer
+from playhead.gateway.session import ServerFacts
+from playhead.gateway.settings import Settings
+
+log: Final = logging.getLogger("playhead.gateway.dialects")
+
+TIMER_STEP: Final = 0.001
+
+
+def without_resume(facts: ServerFacts) -> ServerFacts:
+    """Facts for sessions that end with their socket: no other protocol comes back to one."""
+    return replace(
+        facts,
+        limits=replace(facts.limits, grace=0.0, tombstone=0.0, outbox_bytes=0, outbox_seconds=0.0),
+    )
+
+
+class DialectConnection:
+    """Serves one peer until either side is done. Event loop only."""
+
+    def __init__(self, peer: Peer, hub: Hub, dialect: Dialect, settings: Settings) -> None:
+        self._hub = hub
+        self._facts = without_resume(hub.facts)
+        self._dialect = dialect
+        self._line = Line(peer, settings, self)
+        self._contexts: dict[str, _Context] = {}
+        self._actions: deque[Native | Frame | Hangup] = deque()
+        self._acting = False
+        self._held = False
+        self._one_way: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def run(self) -> None:
+        """Serve until the connection is closed. Raises nothing for a peer that vanishes."""
+        now = clock.monotonic()
+        self.act(self._dialect.opened(now), now)
+        try:
+            await self._line.run()
+        finally:
+            self._leave(clock.monotonic())
+
+    def _leave(self, now: float) -> None:
+        """The socket is gone: nothing is spoken for it any more, whatever closed it."""
+        self._stop_timer()
+        self._actions.clear()
+        for context in list(self._contexts.values()):
+            context.host.detach(context, now)
+        self._contexts.clear()
+
+    # -- user of the line ---------------------------------------------------------------------
+
+    def take(self, frame: bytes | str, now: float) -> None:
+        """Give a frame to the dialect."""
+        self.act(self._dialect.receive(frame, now), now)
+
+    def hold(self, held: bool, now: float) -> None:
+        """The peer takes nothing, or does again."""
+        self._held = held
+        for context in list(self._contexts.values()):
+            context.host.blocked(held, now)
+
+    def delay(self, one_way: float) -> None:
+        """A bound of the one-way network delay, seconds."""
+        self._one_way = one_way
+        for context in list(self._contexts.values()):
+            context.host.network_delay(one_way)
+
+    def gave_up(self, now: float) -> None:
+        """The peer does not read."""
+        self._hub.metrics.refused(SLOW_CONSUMER)
+        self._leave(now)
+
+    # -- actions ------------------------------------------------------------------------------
+
+    def act(self, actions: Actions, now: float) -> None:
+        """Perform actions in order, behind those that are being performed."""
+        self._actions.extend(actions)
+        if self._acting:
+            return
+        self._acting = True
+        try:
+            while self._actions:
+                self._perform(self._actions.popleft(), now)
+        finally:
+            self._acting = False
+        self._arm()
+
+    def _perform(self, action: Native | Frame | Hangup, now: float) -> None:
+        match action:
+            case Frame(data):
+                self._line.send(data)
+            case Native(name, message):
+                self._native(name, message, now)
+            case Hangup(code, reason):
+                self._line.close(code, reason)
+                self._leave(now)
+
+    def _native(self, name: str, message: ClientMessage, now: float) -> None:
+        context = self._contexts.get(name)
+        if context is None and isinstance(message, Hello) and not self._line.closing:
+            context = self._open(name, now)
+        if context is not None:
+            context.host.receive(message, now)
+
+    def _open(self, name: str, now: float) -> "_Context":
+        context = _Context(name, self)
+        context.host = self._hub.open(context, now, self._facts)
+        self._contexts[name] = context
+        if self._one_way is not None:
+            context.host.network_delay(self._one_way)
+        context.host.blocked(self._held, now)
+        return context
+
+    # -- what sessions say ----------------------------------------------------------------------
+
+    def told(self, context: "_Context", message: ServerMessage) -> None:
+        """A session's message, for the dialect to put into its own words."""
+        if self._contexts.get(context.name) is not context:
+            return
+        if isinstance(message, Ready):
+            self._line.allow(audio_bytes(message.codec, message.sample_rate))
+        now = clock.monotonic()
+        self.act(self._dialect.tell(context.name, message, now), now)
+
+    def over(self, context: "_Context", code: int, reason: str) -> None:
+        """A session has ended by itself."""
+        if self._contexts.get(context.name) is context:
+            del self._contexts[context.name]
+            now = clock.monotonic()
+            self.act(self._dialect.ended(context.name, code, reason, now), now)
+
+    # -- the dialect's timer ----------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        self._stop_timer()
+        due = None if self._line.closing else self._dialect.get_timer()
+        if due is not None:
+            delay = max(due - clock.monotonic(), TIMER_STEP)
+            self._timer = self._hub.loop.call_later(delay, self._fire)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _fire(self) -> None:
+        self._timer = None
+        now = clock.monotonic()
+        try:
+            self.act(self._dialect.handle_timer(now), now)
+        # Top of a callback: a dialect's fault must end its connection, not leave it hanging.
+        except Exception:
+            log.exception("connection %s failed", self._line.peer.id)
+            self._line.close(INTERNAL, "internal_error")
+            self._leave(now)
+
+
+class _Context:
+    """Outlet of one session."""
+
+    host: SessionHost
+
+    def __init__(self, name: str, owner: DialectConnection) -> None:
+        self.name = name
+        self._owner = owner
+
+    def send(self, message: ServerMessage) -> None:
+        """A message of the session."""
+        self._owner.told(self, message)
+
+    def close(self, code: int, reason: str) -> None:
+        """The session has ended."""
+        self._owner.over(self, code, reason)

@@ -1,0 +1,42 @@
+"""Which path speaks which dialect."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from playhead.gateway.dialects.aura import open_aura
+from playhead.gateway.dialects.base import Dialect, Opening
+from playhead.gateway.session import ServerFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """``path`` is matched in full; its named groups become part of the query.
+
+    ``open`` gets the upgrade request and a fresh id for it. It raises ``Refused``.
+    """
+
+    name: str
+    path: re.Pattern[str]
+    open: Callable[[Opening, ServerFacts, str], Dialect]
+
+
+ROUTES = (Route("deepgram-v1", re.compile("/v1/speak"), open_aura),)
+
+
+def find(target: str) -> Route | None:
+    """The route of a request target (path and query)."""
+    path = urlsplit(target).path
+    return next((route for route in ROUTES if route.path.fullmatch(path)), None)
+
+
+def opening_of(
+    route: Route, target: str, headers: dict[str, str], subprotocols: tuple[str, ...]
+) -> Opening:
+    """What a dialect is told of the upgrade request. Of repeated parameters the last counts."""
+    parts = urlsplit(target)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    match = route.path.fullmatch(parts.path)
+    named = match.groupdict() if match is not None else {}
+    return Opening(parts.path, {**query, **named}, headers, subprotocols)

@@ -1,0 +1,83 @@
+"""The utterances that a dialect has opened in one context, in order, until it has told their end.
+
+A session answers ``Start`` with ``Started`` and a new epoch, or with an ``ErrorEvent``; both come
+before the client's next frame is read, so the turn that has no epoch yet is the one meant.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Turn:
+    """``closed``: no text will follow. ``over``: no audio will follow."""
+
+    name: str = ""  # the dialect's own
+    epoch: int = 0  # 0 until the session has opened it
+    closed: bool = False
+    over: bool = False
+    failed: bool = False
+    samples: int = 0  # sent so far, at the wire rate
+    characters: int = 0  # text taken so far
+
+
+class Turns:
+    """Oldest first."""
+
+    def __init__(self) -> None:
+        self._turns: deque[Turn] = deque()
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def open(self, name: str = "") -> Turn:
+        """A new turn takes text."""
+        turn = Turn(name)
+        self._turns.append(turn)
+        return turn
+
+    def started(self, epoch: int) -> Turn | None:
+        """The session has opened the turn that was opened last."""
+        newest = self.newest
+        if newest is not None and not newest.epoch:
+            newest.epoch = epoch
+        return newest
+
+    @property
+    def newest(self) -> Turn | None:
+        """The one that was opened last."""
+        return self._turns[-1] if self._turns else None
+
+    @property
+    def oldest(self) -> Turn | None:
+        """The one that is spoken, or was spoken last and waits for its end to be told."""
+        return self._turns[0] if self._turns else None
+
+    @property
+    def composing(self) -> Turn | None:
+        """The one that takes text."""
+        newest = self.newest
+        return None if newest is None or newest.closed else newest
+
+    @property
+    def opening(self) -> Turn | None:
+        """The one whose ``Start`` the session has not answered."""
+        newest = self.newest
+        return None if newest is None or newest.epoch or newest.over else newest
+
+    def find(self, epoch: int) -> Turn | None:
+        """The turn of that epoch, unless its end has been told."""
+        return next((turn for turn in self._turns if turn.epoch == epoch), None)
+
+    def pop_ended(self) -> list[Turn]:
+        """Turns whose end may be told now, in order: text and audio are complete."""
+        ended = []
+        while self._turns and self._turns[0].closed and self._turns[0].over:
+            ended.append(self._turns.popleft())
+        return ended
+
+    def clear(self) -> list[Turn]:
+        """Forget all of them."""
+        dropped = list(self._turns)
+        self._turns.clear()
+        return dropped
