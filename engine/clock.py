@@ -18,3 +18,8 @@ def monotonic() -> float:
 def wall() -> float:
     """Seconds since the Unix epoch, for log lines and file names only."""
     return time.time()
+
+
+def thread_cpu() -> float:
+    """Seconds of processor time that the calling thread has used."""
+    return time.thread_time()

@@ -1,5 +1,6 @@
 """What the scheduler tells the gateway: events in order, and counters."""
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ from playhead.engine.types import (
     Word,
 )
 
+BELIEF_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+"""Upper bounds (seconds, inclusive) by which errors of the belief are told apart."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -30,8 +34,14 @@ class Tally:
     reports_invalid: int = 0
     reports_clamped: int = 0
     belief_error: float = 0.0  # summed |believed - reported| depth, seconds
+    belief_errors: list[int] = field(default_factory=lambda: [0] * (len(BELIEF_BOUNDS) + 1))
     chunks: Counter[Lane] = field(default_factory=Counter)
     finished: Counter[Finish] = field(default_factory=Counter)
+
+    def believed(self, error: float) -> None:
+        """A report showed the belief to be ``error`` seconds off."""
+        self.belief_error += error
+        self.belief_errors[bisect_left(BELIEF_BOUNDS, error)] += 1
 
     def end(self, reason: Finish, counters: Counters) -> None:
         """An utterance ended: add up what its listener's reports were like."""
@@ -52,8 +62,10 @@ class Outbox:
         """A warning."""
         self._events.append(event)
 
-    def add_chunk(self, chunk: ChunkWork, start: int, pcm: Pcm, words: tuple[Word, ...]) -> None:
-        """Audio, with how it was routed."""
+    def add_chunk(
+        self, chunk: ChunkWork, start: int, pcm: Pcm, words: tuple[Word, ...], now: float
+    ) -> None:
+        """Audio made by ``now``, with how it was routed."""
         self._events.append(
             AudioChunk(
                 chunk.utterance,
@@ -64,6 +76,8 @@ class Outbox:
                 chunk.lane,
                 chunk.slack,
                 chunk.depth,
+                chunk.queued_at,
+                now,
             )
         )
 

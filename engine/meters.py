@@ -21,6 +21,10 @@ WINDOW = 128
 """Samples kept per quantile: a few seconds of a busy lane, so that it follows the load."""
 
 
+BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Upper bounds (inclusive) by which batch sizes are told apart."""
+
+
 class RollingQuantile:
     """Quantiles over the last ``window`` values; ``initial`` until one has been added."""
 
@@ -53,6 +57,7 @@ class LaneMeter:
     busy_seconds: float = 0.0
     dispatches: int = 0
     items: int = 0
+    batches: list[int] = field(default_factory=lambda: [0] * (len(BATCH_BOUNDS) + 1))
     recent_busy: float = 0.0
     recent_audio: float = 0.0  # made in ``recent_busy``
 
@@ -66,9 +71,11 @@ class LaneMeter:
         self.recent_audio += audio
         if self.recent_audio > MEMORY:
             self.recent_busy, self.recent_audio = self.recent_busy / 2, self.recent_audio / 2
+        before = self.items
         for sojourn in sojourns:
             self.sojourn.add(sojourn)
             self.items += 1
+        self.batches[bisect_left(BATCH_BOUNDS, self.items - before)] += 1
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ class LaneStats:
     dispatches: int
     items: int
     sojourn_p95: float
+    batches: tuple[int, ...] = ()  # dispatches by size, see meters.BATCH_BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,21 @@ class EngineStats:
     reports_clamped: int
     belief_error: float  # summed seconds over all reports
     finished: dict[Finish, int]
+    parked: int = 0  # utterances whose listeners hold enough for now
+    held: int = 0  # utterances whose listeners are paused or cut off
+    belief_errors: tuple[int, ...] = ()  # reports by error, see events.BELIEF_BOUNDS
 
 
 def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
     """The scheduler's state now."""
     tally = scheduler.tally
     cost = scheduler.meters.cost_per_second()
+    playing = scheduler.playing
     return EngineStats(
         at=now,
         live=scheduler.live,
         max_live=scheduler.config.max_live,
-        utilisation=scheduler.playing * cost / scheduler.lanes.workers,
+        utilisation=playing * cost / scheduler.lanes.workers,
         lanes={lane: _lane(scheduler, lane) for lane in Lane},
         promoted=tally.promoted,
         refused=tally.refused,
@@ -55,6 +60,9 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         reports_clamped=tally.reports_clamped,
         belief_error=tally.belief_error,
         finished=dict(tally.finished),
+        parked=scheduler.parked,
+        held=scheduler.live - playing,
+        belief_errors=tuple(tally.belief_errors),
     )
 
 
@@ -67,4 +75,5 @@ def _lane(scheduler: Scheduler, lane: Lane) -> LaneStats:
         dispatches=meter.dispatches,
         items=meter.items,
         sojourn_p95=meter.sojourn.quantile(0.95),
+        batches=tuple(meter.batches),
     )

@@ -110,6 +110,8 @@ class AudioChunk:
     lane: Lane  # which codec lane made it
     slack: float | None  # seconds to spare when it was routed; None: no deadline
     depth: float  # believed seconds the listener still had, at routing
+    queued_at: float = 0.0  # when it was first wanted; monotonic, like the next
+    made_at: float = 0.0  # when the engine had it
 
 
 @dataclass(frozen=True, slots=True)

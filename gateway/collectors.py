@@ -1,9 +1,18 @@
 """Counters that live elsewhere (engine, sessions), read when /metrics is asked for."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
+from playhead.engine.events import BELIEF_BOUNDS
+from playhead.engine.meters import BATCH_BOUNDS
 from playhead.engine.stats import EngineStats
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from playhead.engine.types import Finish
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 
@@ -24,6 +33,19 @@ class EngineCollector(Collector):
             "playhead_engine_utterances", "Utterances that hold a slot", value=stats.live
         )
         yield GaugeMetricFamily(
+            "playhead_engine_max_utterances", "Slots for utterances", value=stats.max_live
+        )
+        yield GaugeMetricFamily(
+            "playhead_engine_parked",
+            "Utterances left alone because their listeners hold enough",
+            value=stats.parked,
+        )
+        yield GaugeMetricFamily(
+            "playhead_engine_held",
+            "Utterances whose listeners are paused or cut off",
+            value=stats.held,
+        )
+        yield GaugeMetricFamily(
             "playhead_engine_utilisation",
             "Promised share of the lanes' measured capacity",
             value=stats.utilisation,
@@ -36,10 +58,18 @@ class EngineCollector(Collector):
         yield CounterMetricFamily(
             "playhead_engine_refused", "Utterances not let in", value=stats.refused
         )
-        yield CounterMetricFamily(
+        yield _histogram(
             "playhead_belief_error_seconds",
-            "Summed difference between believed and reported buffers",
-            value=stats.belief_error,
+            "How far the belief was off what a report said, just before the report",
+            BELIEF_BOUNDS,
+            {(): stats.belief_errors},
+            {(): stats.belief_error},
+        )
+        yield _labelled(
+            "playhead_engine_finished",
+            "Utterances that the engine is done with, by how they ended",
+            "outcome",
+            {finish.value: stats.finished.get(finish, 0) for finish in Finish},
         )
         yield _labelled(
             "playhead_reports",
@@ -83,6 +113,33 @@ def _lanes(stats: EngineStats) -> Iterator[Metric]:
         "lane",
         {lane.value: figures.items for lane, figures in lanes},
     )
+    yield _histogram(
+        "playhead_lane_batch",
+        "Chunks or steps in one dispatch",
+        BATCH_BOUNDS,
+        {(lane.value,): figures.batches for lane, figures in lanes},
+        {(lane.value,): figures.items for lane, figures in lanes},
+        label="lane",
+    )
+
+
+class BuildCollector(Collector):
+    """What is running: a gauge that is always 1, its labels say it."""
+
+    def __init__(self, version: str, model: str) -> None:
+        self._labels = [version, model]
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """One sample."""
+        family = GaugeMetricFamily(
+            "playhead_build_info", "What is running", labels=["version", "model"]
+        )
+        family.add_metric(self._labels, 1.0)
+        yield family
 
 
 class SessionCollector(Collector):
@@ -109,4 +166,21 @@ def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> 
     family = CounterMetricFamily(name, text, labels=[label])
     for value, count in sorted(values.items()):
         family.add_metric([value], count)
+    return family
+
+
+def _histogram(
+    name: str,
+    text: str,
+    bounds: Sequence[float],
+    counts: Mapping[tuple[str, ...], Sequence[int]],
+    sums: Mapping[tuple[str, ...], float],
+    label: str = "",
+) -> HistogramMetricFamily:
+    """From counts by bucket, the last one for what is above all bounds."""
+    edges = [*(f"{bound:g}" for bound in bounds), "+Inf"]
+    family = HistogramMetricFamily(name, text, labels=[label] if label else [])
+    for key, found in counts.items():
+        buckets = list(zip(edges, accumulate(found or [0] * len(edges)), strict=True))
+        family.add_metric(key, buckets, sums[key])
     return family

@@ -103,14 +103,19 @@ class Connection:
             return
         self._hub.abandon(self._host)
         self._host = None
+        resumes = self._hub.metrics.resumes
         host = self._hub.registry.get(hello.resume.session)
         if host is not None:
             self._replaying = True
+            owned = host.session.owned_by(hello.resume)
             if host.resume(hello.resume, new_secret(), self, now):
                 self._host = host
+            else:
+                resumes.labels("replay_lost" if owned else "token").inc()
             self._replaying = False
             return
         stone = self._hub.registry.tombstone(hello.resume.session, now)
+        resumes.labels("unknown" if stone is None else "ended").inc()
         for effect in refuse_resume(hello.resume, stone, now):
             if isinstance(effect, Send):
                 self.send(effect.message)

@@ -60,7 +60,7 @@ class SessionHost:
         self.session = session
         self.outlet: Outlet | None = outlet
         self._hub = hub
-        self._meter = SessionMeter(hub.metrics, hub.facts.model_rate)
+        self._meter = SessionMeter(hub.metrics, hub.facts.model_rate, session.id)
         self._pipes: dict[int, EncoderPipe] = {}
         self._live: dict[int, ListenerState | None] = {}  # engine utterances, and how held
         self._delays: dict[str, float] = {}
@@ -98,7 +98,7 @@ class SessionHost:
         self.outlet = outlet
         self._perform(self.session.resume(request, token, now), now)
         self.blocked(False, now)
-        self._hub.metrics.resumed.inc()
+        self._hub.metrics.resumes.labels("resumed").inc()
         return True
 
     def detach(self, outlet: Outlet, now: float) -> None:
@@ -115,7 +115,7 @@ class SessionHost:
             return
         self._blocked = blocked
         if blocked:
-            self._hub.metrics.slow_readers.inc()
+            self._meter.blocked()
         for utterance in self._live:
             self._hold(utterance, now)
 
@@ -143,7 +143,7 @@ class SessionHost:
         pipe = self._pipes.get(event.utterance)
         if isinstance(event, Finished):
             self._live.pop(event.utterance, None)
-            self._meter.utterance_over(event.utterance)
+            self._meter.finished(event)
         if pipe is not None:
             pipe.push(event)
         elif not isinstance(event, AudioChunk) and not self._closed:
@@ -193,20 +193,15 @@ class SessionHost:
 
     def _audio(self, utterance: int, output: EncodedAudio, now: float) -> None:
         effects = self.session.audio(utterance, output.encoded, output.chunk, output.final, now)
-        if any(isinstance(e, Send) and isinstance(e.message, Audio) for e in effects):
-            self._meter.first_audio(utterance, now)
+        leaves = any(isinstance(e, Send) and isinstance(e.message, Audio) for e in effects)
+        self._meter.audio(utterance, output.chunk, leaves, now)
         self._perform(effects, now)
 
     def _encoder_failed(self, fault: EncoderFailed, now: float) -> None:
         self._hub.metrics.encoder_failures.inc()
         self._hub.engine.cancel(fault.utterance)
-        event = Finished(
-            fault.utterance,
-            Finish.FAILED,
-            0,
-            "internal_error",
-            f"the wire encoder failed ({fault.message})",
-        )
+        message = f"the wire encoder failed ({fault.message})"
+        event = Finished(fault.utterance, Finish.FAILED, 0, "internal_error", message)
         self._perform(self.session.engine_event(event, now), now)
 
     # -- effects ----------------------------------------------------------------------------
@@ -245,12 +240,13 @@ class SessionHost:
         engine = self._hub.engine
         match effect:
             case PushText(utterance, delta, flush, end):
-                self._meter.text(utterance, now)
+                self._meter.text(utterance, len(delta), end, now)
                 engine.push_text(utterance, delta, flush=flush, end=end)
             case CancelUtterance(utterance):
+                self._meter.settled(utterance)
                 engine.cancel(utterance)
             case ForwardReport(report, arrived):
-                self._meter.report(report)
+                self._meter.report(report, arrived)
                 engine.report(report, arrived)
             case ForwardDelay(_, one_way):
                 self._delay("echo", one_way)
@@ -258,12 +254,14 @@ class SessionHost:
     def _delay(self, source: str, one_way: float) -> None:
         # Both sources err upwards only: what waits in a queue arrives late, never early.
         self._delays[source] = one_way
-        self._hub.engine.delay(self.id, min(self._delays.values()))
+        self._meter.one_way = min(self._delays.values())
+        self._hub.engine.delay(self.id, self._meter.one_way)
 
     def _submit(self, effect: Submit, now: float) -> None:
         utterance = effect.request.utterance
         self._live[utterance] = None
         self._hub.route(utterance, self)
+        self._meter.opened(effect.request, now)
         self._hub.engine.submit(effect.request)
         if self._blocked:
             self._hold(utterance, now)

@@ -11,6 +11,7 @@ from playhead.engine.types import EngineEvent, Finished
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.encoding import EncoderPipe, PipeOutput
 from playhead.gateway.host import Outlet, SessionHost
+from playhead.gateway.metered import MeteredEncoder
 from playhead.gateway.metrics import Metrics
 from playhead.gateway.registry import Registry, new_secret
 from playhead.gateway.session import ServerFacts, Session
@@ -104,7 +105,14 @@ class Hub:
         """An encoder of its own for an utterance, inline when that is cheap enough."""
         rate = self.facts.model_rate
         executor = None if codecs.is_cheap(wire_format, rate) else self._threads
-        return EncoderPipe(utterance, codecs.encoder(wire_format, rate), emit, executor=executor)
+        codec = wire_format.codec
+        encoder = MeteredEncoder(
+            codecs.encoder(wire_format, rate),
+            rate,
+            self.metrics.encoder_cpu.labels(codec),
+            self.metrics.encoded.labels(codec),
+        )
+        return EncoderPipe(utterance, encoder, emit, executor=executor)
 
     def drain(self, deadline: float, now: float) -> None:
         """Sessions take nothing new from now on, and speak until ``deadline``."""

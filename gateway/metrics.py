@@ -3,13 +3,16 @@
 Label values come from fixed sets, so that no client can grow the number of series.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
+from playhead.gateway.blame import Cause
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
@@ -31,8 +34,18 @@ REFUSALS: Final = (
     "slow_consumer",
     "other",
 )
+CODECS: Final = ("pcm_s16le", "pcm_f32le", "mulaw", "alaw", "opus")
+RESUMES: Final = (
+    "resumed",  # and nothing was lost
+    "ended",  # the session is over; its owner was told what is known of it
+    "unknown",  # never here, or long ago: another node, a restart
+    "token",  # not the owner's
+    "replay_lost",  # more was missed than is kept
+)
 _LATENCY: Final = (0.01, 0.02, 0.03, 0.045, 0.06, 0.09, 0.12, 0.2, 0.3, 0.5, 1, 2, 5)
 _DEPTH: Final = (0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5)
+_ERROR: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+_STALL: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 _LAG: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
 
 
@@ -63,9 +76,40 @@ class Metrics:
         self.loop_lag_now = self._gauge(
             "playhead_loop_lag_last_seconds", "The latest loop lag sample"
         )
-        self.stalls = self._counter(
-            "playhead_stalls", "Times that a listener reported to have run dry inside an utterance"
+        self.open_loop_error = self._histogram(
+            "playhead_open_loop_error_seconds",
+            "How far a guess from what was sent alone is off what playing listeners report to hold",
+            _ERROR,
         )
+        self.barge_in_waste = self._histogram(
+            "playhead_barge_in_waste_seconds",
+            "Audio sent and never heard of a cancelled utterance, in playing time",
+            _DEPTH,
+        )
+        self._stalls = Counter(
+            "playhead_stalls",
+            "Times that a listener ran dry inside an utterance, by who was late",
+            ["cause"],
+            registry=self.registry,
+        )
+        self._stall_seconds = Histogram(
+            "playhead_stall_seconds",
+            "How long listeners stayed dry, by who was late",
+            ["cause"],
+            buckets=_STALL,
+            registry=self.registry,
+        )
+        self._worst_stall = Gauge(
+            "playhead_worst_stall_seconds",
+            "The longest stall since the start, by who was late",
+            ["cause"],
+            registry=self.registry,
+        )
+        self._worst = dict.fromkeys(Cause, 0.0)
+        for cause in Cause:
+            self._stalls.labels(cause)
+            self._stall_seconds.labels(cause)
+            self._worst_stall.labels(cause)
         self.invalid_messages = self._counter(
             "playhead_invalid_messages", "Client messages that were answered with an error"
         )
@@ -82,27 +126,42 @@ class Metrics:
         )
         self.sessions = self._gauge("playhead_sessions", "Sessions, with or without a socket")
         self.connections = self._gauge("playhead_connections", "Open WebSocket connections")
-        self.resumed = self._counter("playhead_resumed_sessions", "Sessions that were resumed")
+        self.resumes = self._labelled(
+            "playhead_resumes", "Attempts to return to a session, by outcome", "outcome", RESUMES
+        )
+        self.encoder_cpu = self._labelled(
+            "playhead_encoder_cpu_seconds", "Processor time of wire encoders", "codec", CODECS
+        )
+        self.encoded = self._labelled(
+            "playhead_encoded_seconds",
+            "Audio that wire encoders took, in playing time",
+            "codec",
+            CODECS,
+        )
         self.encoder_failures = self._counter(
             "playhead_encoder_failures", "Utterances that a wire encoder's fault ended"
         )
         self.slow_readers = self._counter(
             "playhead_slow_reader_holds", "Times that speech was held for a client not reading"
         )
-        self.utterances = Counter(
-            "playhead_utterances", "Ended utterances", ["outcome"], registry=self.registry
+        self.utterances = self._labelled(
+            "playhead_utterances", "Ended utterances", "outcome", ("done", "cancelled", "failed")
         )
-        for outcome in ("done", "cancelled", "failed"):
-            self.utterances.labels(outcome)
-        self._refusals = Counter(
-            "playhead_refusals", "What was refused, by reason", ["reason"], registry=self.registry
+        self._refusals = self._labelled(
+            "playhead_refusals", "What was refused, by reason", "reason", REFUSALS
         )
-        for reason in REFUSALS:
-            self._refusals.labels(reason)
+        ProcessCollector(registry=self.registry)
 
     def refused(self, reason: str) -> None:
         """Count a refusal; reasons outside :data:`REFUSALS` count as ``other``."""
         self._refusals.labels(reason if reason in REFUSALS else "other").inc()
+
+    def stalled(self, cause: Cause, seconds: float) -> None:
+        """A stall is over."""
+        self._stalls.labels(cause).inc()
+        self._stall_seconds.labels(cause).observe(seconds)
+        self._worst[cause] = max(self._worst[cause], seconds)
+        self._worst_stall.labels(cause).set(self._worst[cause])
 
     def observe_lag(self, seconds: float) -> None:
         """One loop lag sample."""
@@ -115,6 +174,13 @@ class Metrics:
 
     def _counter(self, name: str, text: str) -> Counter:
         return Counter(name, text, registry=self.registry)
+
+    def _labelled(self, name: str, text: str, label: str, values: Iterable[str]) -> Counter:
+        """A counter of which every series exists from the start."""
+        counter = Counter(name, text, [label], registry=self.registry)
+        for value in values:
+            counter.labels(value)
+        return counter
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, registry=self.registry)

@@ -17,6 +17,8 @@ import uvloop
 from playhead.codecs import registry as codecs
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.types import ModelInfo, Runner
+from playhead.gateway import gpu
+from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.limits import Limits
 from playhead.gateway.models import Served, open_model
 from playhead.gateway.models import StartError as StartError
@@ -113,6 +115,8 @@ async def _serve(
         return engine
 
     server = GatewayServer(settings, facts, open_engine)
+    if settings.model != HIBARI:
+        server.metrics.registry.register(GpuCollector(gpu.library()))
     stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     _watch_signals(server, stop, settings.drain_timeout)
     await server.start(listener)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast
 from playhead.engine import clock
 from playhead.engine.types import EngineEvent
 from playhead.gateway.admission import ConnectionCaps, origin_allowed
-from playhead.gateway.collectors import EngineCollector, SessionCollector
+from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
 from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.adapter import DialectConnection
@@ -63,6 +63,7 @@ class GatewayServer:
         self.hub = Hub(facts, self.metrics, open_engine, encoder_threads=settings.encoder_threads)
         self.metrics.registry.register(EngineCollector(self.hub.engine.stats))
         self.metrics.registry.register(SessionCollector(self.hub.session_counters))
+        self.metrics.registry.register(BuildCollector(facts.server, facts.model))
         self.draining = False
         self._hurry = asyncio.Event()
         self._handlers: set[asyncio.Task[None]] = set()

@@ -175,7 +175,7 @@ class Session:
         return self._dialogue.speech.update_hold(now)
 
     def can_resume(self, request: ResumeFrom) -> bool:
-        return self._owned_by(request) and self._channel.outbox.covers(request.seq)
+        return self.owned_by(request) and self._channel.outbox.covers(request.seq)
 
     def takeover(self, now: float) -> list[Effect]:
         """For the old connection, when ``can_resume`` while it is still attached. ``resume``
@@ -189,7 +189,7 @@ class Session:
         When it cannot be done the effects refuse it, and nothing else has changed.
         """
         if not self.can_resume(request):
-            return refusal(self._dialogue.outcome(now) if self._owned_by(request) else None)
+            return refusal(self._dialogue.outcome(now) if self.owned_by(request) else None)
         self._token_before = self._token_digest
         self._token, self._token_digest = token, digest(token)
         self._channel.attached = True
@@ -203,7 +203,7 @@ class Session:
         self._late_report = None
         self._deadline = now + self._limits.grace
 
-    def _owned_by(self, request: ResumeFrom) -> bool:
+    def owned_by(self, request: ResumeFrom) -> bool:
         alive = not self.ended and self._dialogue.greeted
         named = request.session == self.id
         fits = any(token_fits(request.token, d) for d in (self._token_digest, self._token_before))

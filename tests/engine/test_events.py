@@ -25,7 +25,7 @@ def test_events_come_out_in_order_and_once() -> None:
     word = Word("hi", 800, 0, 2)
     pcm = np.zeros(320, np.float32)
     outbox.add(warning)
-    outbox.add_chunk(work, 800, pcm, (word,))
+    outbox.add_chunk(work, 800, pcm, (word,), 5.5)
     events = outbox.drain()
     assert events[0] is warning
     chunk = events[1]
@@ -33,6 +33,7 @@ def test_events_come_out_in_order_and_once() -> None:
     assert (chunk.utterance, chunk.index, chunk.start) == (7, 2, 800)
     assert chunk.pcm is pcm
     assert (chunk.words, chunk.lane, chunk.slack, chunk.depth) == ((word,), Lane.URGENT, -0.1, 0.25)
+    assert (chunk.queued_at, chunk.made_at) == (5.0, 5.5)
     assert outbox.drain() == []
 
 
@@ -58,3 +59,11 @@ def test_the_end_of_an_utterance_adds_up_its_reports() -> None:
     tally.end(Finish.CANCELLED, Counters(10, 20, 30))
     assert tally.finished == {Finish.COMPLETE: 1, Finish.CANCELLED: 1}
     assert (tally.reports_stale, tally.reports_invalid, tally.reports_clamped) == (11, 22, 33)
+
+
+def test_errors_of_the_belief_are_told_apart_by_size() -> None:
+    tally = Tally()
+    for error in (0.0, 0.01, 0.015, 99.0):
+        tally.believed(error)
+    assert tally.belief_error == 99.025
+    assert tally.belief_errors == [2, 1, 0, 0, 0, 0, 0, 0, 1]

@@ -82,3 +82,10 @@ def test_the_cost_follows_the_machine() -> None:
     work(meters, Lane.BACKGROUND, 1000, 0.01)
     work(meters, Lane.BACKGROUND, 3 * MEMORY, 0.09)
     assert meters.cost_per_second() == pytest.approx(0.10, rel=0.1)
+
+
+def test_batches_are_told_apart_by_size() -> None:
+    lane = Meters.starting_from(0.02)[Lane.LM]
+    for size in (0, 1, 2, 3, 256, 257):
+        lane.done(0.1, [0.1] * size, 1.0)
+    assert lane.batches == [2, 1, 1, 0, 0, 0, 0, 0, 1, 1]

@@ -3,7 +3,7 @@
 import pytest
 from doubles import FRAME_SECONDS, Rig, machine, report, request
 from playhead.engine.lead import LeadLimits
-from playhead.engine.meters import KNOWN
+from playhead.engine.meters import BATCH_BOUNDS, KNOWN
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.stats import LaneStats, snapshot
 from playhead.engine.types import Finish, Lane
@@ -14,7 +14,9 @@ def test_an_idle_engine() -> None:
     assert (stats.at, stats.live, stats.max_live, stats.utilisation) == (7.0, 0, 5, 0.0)
     assert stats.finished == {}
     assert set(stats.lanes) == set(Lane)
-    assert stats.lanes[Lane.LM] == LaneStats(0, 0, 0.0, 0, 0, pytest.approx(0.02))
+    assert stats.lanes[Lane.LM] == LaneStats(
+        0, 0, 0.0, 0, 0, pytest.approx(0.02), (0,) * (len(BATCH_BOUNDS) + 1)
+    )
 
 
 def test_a_busy_engine() -> None:

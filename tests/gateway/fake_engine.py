@@ -119,7 +119,7 @@ class FakeEngine:
         self.forgotten.append(client)
 
     def stats(self) -> EngineStats:
-        lanes = {lane: LaneStats(0, 1, 2.5, 3, 4, 0.01) for lane in Lane}
+        lanes = {lane: LaneStats(0, 1, 2.5, 3, 4, 0.01, (2, 1, *[0] * 8)) for lane in Lane}
         return EngineStats(
             at=0.0,
             live=len(self.live),
@@ -134,6 +134,9 @@ class FakeEngine:
             reports_clamped=2,
             belief_error=0.5,
             finished={},
+            parked=3,
+            held=1,
+            belief_errors=(0, 1, 0, 0, 0, 0, 0, 0, 1),
         )
 
     def _run(self) -> None:

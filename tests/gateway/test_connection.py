@@ -481,7 +481,7 @@ def test_newest_connection_wins() -> None:
                 await newer.receive()
             assert newer.audio() == pcm16(2)
             assert len(running.server.hub.registry) == 1
-            assert metric(running, "playhead_resumed_sessions_total") == 1
+            assert metric(running, "playhead_resumes_total", outcome="resumed") == 1
 
     uvloop.run(main())
 
@@ -503,6 +503,8 @@ def test_wrong_and_unknown_keys_look_the_same() -> None:
             assert isinstance(answers[0], ErrorEvent)
             assert answers[0].code == "resume_failed"
             assert answers[0] == answers[1] == answers[2]
+            assert metric(running, "playhead_resumes_total", outcome="token") == 1
+            assert metric(running, "playhead_resumes_total", outcome="unknown") == 2
             await owner.say("mine")
             assert isinstance(await owner.until(Audio), Audio)
 
