@@ -54,6 +54,14 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._listening()
+        self._stalling()
+        self._speaking()
+        self._serving()
+        ProcessCollector(registry=self.registry)
+
+    def _listening(self) -> None:
+        """How soon listeners hear, and how much they hold."""
         self.ttfa = self._histogram(
             "playhead_ttfa_seconds",
             "From the last text received before an utterance's first audio to that audio "
@@ -70,22 +78,14 @@ class Metrics:
             "Audio that a playing listener reports to hold",
             _DEPTH,
         )
-        self.loop_lag = self._histogram(
-            "playhead_loop_lag_seconds", "How late the event loop runs a timer", _LAG
-        )
-        self.loop_lag_now = self._gauge(
-            "playhead_loop_lag_last_seconds", "The latest loop lag sample"
-        )
         self.open_loop_error = self._histogram(
             "playhead_open_loop_error_seconds",
             "How far a guess from what was sent alone is off what playing listeners report to hold",
             _ERROR,
         )
-        self.barge_in_waste = self._histogram(
-            "playhead_barge_in_waste_seconds",
-            "Audio sent and never heard of a cancelled utterance, in playing time",
-            _DEPTH,
-        )
+
+    def _stalling(self) -> None:
+        """Who ran dry, and whose fault it was."""
         self._stalls = Counter(
             "playhead_stalls",
             "Times that a listener ran dry inside an utterance, by who was late",
@@ -110,9 +110,9 @@ class Metrics:
             self._stalls.labels(cause)
             self._stall_seconds.labels(cause)
             self._worst_stall.labels(cause)
-        self.invalid_messages = self._counter(
-            "playhead_invalid_messages", "Client messages that were answered with an error"
-        )
+
+    def _speaking(self) -> None:
+        """What became of speech."""
         self.audio_sent = self._counter(
             "playhead_audio_sent_seconds", "Audio put into send queues, in playing time"
         )
@@ -124,10 +124,10 @@ class Metrics:
             "playhead_audio_wasted_seconds",
             "Audio sent and never heard of utterances that have ended, in playing time",
         )
-        self.sessions = self._gauge("playhead_sessions", "Sessions, with or without a socket")
-        self.connections = self._gauge("playhead_connections", "Open WebSocket connections")
-        self.resumes = self._labelled(
-            "playhead_resumes", "Attempts to return to a session, by outcome", "outcome", RESUMES
+        self.barge_in_waste = self._histogram(
+            "playhead_barge_in_waste_seconds",
+            "Audio sent and never heard of a cancelled utterance, in playing time",
+            _DEPTH,
         )
         self.encoder_cpu = self._labelled(
             "playhead_encoder_cpu_seconds", "Processor time of wire encoders", "codec", CODECS
@@ -141,16 +141,32 @@ class Metrics:
         self.encoder_failures = self._counter(
             "playhead_encoder_failures", "Utterances that a wire encoder's fault ended"
         )
-        self.slow_readers = self._counter(
-            "playhead_slow_reader_holds", "Times that speech was held for a client not reading"
-        )
         self.utterances = self._labelled(
             "playhead_utterances", "Ended utterances", "outcome", ("done", "cancelled", "failed")
+        )
+
+    def _serving(self) -> None:
+        """Connections, and what is the process's own."""
+        self.sessions = self._gauge("playhead_sessions", "Sessions, with or without a socket")
+        self.connections = self._gauge("playhead_connections", "Open WebSocket connections")
+        self.invalid_messages = self._counter(
+            "playhead_invalid_messages", "Client messages that were answered with an error"
+        )
+        self.resumes = self._labelled(
+            "playhead_resumes", "Attempts to return to a session, by outcome", "outcome", RESUMES
+        )
+        self.slow_readers = self._counter(
+            "playhead_slow_reader_holds", "Times that speech was held for a client not reading"
         )
         self._refusals = self._labelled(
             "playhead_refusals", "What was refused, by reason", "reason", REFUSALS
         )
-        ProcessCollector(registry=self.registry)
+        self.loop_lag = self._histogram(
+            "playhead_loop_lag_seconds", "How late the event loop runs a timer", _LAG
+        )
+        self.loop_lag_now = self._gauge(
+            "playhead_loop_lag_last_seconds", "The latest loop lag sample"
+        )
 
     def refused(self, reason: str) -> None:
         """Count a refusal; reasons outside :data:`REFUSALS` count as ``other``."""
