@@ -150,10 +150,8 @@ class Scheduler:
         """Results of an LM dispatch that took ``service`` seconds."""
         self._dispatcher.done(Lane.LM)
         results = list(results)
-        frames = sum(result.frames for result in results)
-        self.meters[Lane.LM].done(
-            service, [service] * len(dispatch.steps), frames * self._frame_seconds
-        )
+        audio = sum(result.frames for result in results) * self._frame_seconds
+        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), audio)
         for result in results:
             stream = self._streams[result.utterance]
             stream.stepping = False
