@@ -60,7 +60,6 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         reports_clamped=tally.reports_clamped,
         belief_error=tally.belief_error,
         finished=dict(tally.finished),
-        parked=scheduler.parked,
         held=scheduler.live - playing,
         belief_errors=tuple(tally.belief_errors),
     )

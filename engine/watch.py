@@ -17,12 +17,11 @@ class Watch:
         self._awake: dict[int, Stream] = {}
         self._idle: dict[int, tuple[float, Stream]] = {}
         self._alarms: list[tuple[float, int]] = []
-        self.parked = 0  # idle ones that time alone wakes: their listeners hold enough
 
     def touch(self, stream: Stream) -> None:
         """Something happened to ``stream``: it must be looked at."""
         utterance = stream.request.utterance
-        self._leave(utterance)
+        self._idle.pop(utterance, None)
         self._awake[utterance] = stream
 
     def rest(self, stream: Stream, until: float) -> None:
@@ -31,13 +30,12 @@ class Watch:
         del self._awake[utterance]
         self._idle[utterance] = (until, stream)
         if until < math.inf:
-            self.parked += 1
             heappush(self._alarms, (until, utterance))
 
     def forget(self, stream: Stream) -> None:
         """``stream`` is over."""
         self._awake.pop(stream.request.utterance, None)
-        self._leave(stream.request.utterance)
+        self._idle.pop(stream.request.utterance, None)
 
     def awake(self, now: float) -> list[Stream]:
         """The streams to look at, those whose time has come among them."""
@@ -57,8 +55,3 @@ class Watch:
                 return until
             heappop(self._alarms)
         return math.inf
-
-    def _leave(self, utterance: int) -> None:
-        until, _ = self._idle.pop(utterance, (math.inf, None))
-        if until < math.inf:
-            self.parked -= 1

@@ -76,17 +76,3 @@ def test_a_forgotten_stream_s_alarm_rings_for_nobody() -> None:
     watch.rest(one, 3.0)
     watch.forget(one)
     assert watch.awake(3.0) == []
-
-
-def test_the_parked_are_those_that_time_alone_wakes() -> None:
-    watch, one, two = Watch(), stream(1), stream(2)
-    for each, until in ((one, 5.0), (two, math.inf)):
-        watch.touch(each)
-        watch.rest(each, until)
-    assert watch.parked == 1
-    watch.awake(6.0)
-    assert watch.parked == 0
-    watch.rest(one, 9.0)
-    watch.forget(one)
-    watch.forget(two)
-    assert watch.parked == 0
