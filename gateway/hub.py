@@ -96,6 +96,10 @@ class Hub:
         self.engine.forget(host.id)
         self.metrics.sessions.set(len(self.registry))
 
+    def utterance_of(self, session: str | None) -> int | None:
+        """The utterance that the engine works on for a session."""
+        return next((u for u, host in self._routes.items() if host.id == session), None)
+
     def open_pipe(
         self,
         utterance: int,

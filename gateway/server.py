@@ -19,8 +19,11 @@ from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.http import HttpSite, Page, Readiness, load_pages, response
 from playhead.gateway.hub import Hub
+from playhead.gateway.listener import BACKLOG
+from playhead.gateway.listener import bind as bind
 from playhead.gateway.looplag import LoopLag
 from playhead.gateway.metrics import Metrics
+from playhead.gateway.observe_server import Gallery, Viewing, is_viewer, viewer_subprotocol
 from playhead.gateway.peer import Peer
 from playhead.gateway.protocol import SUBPROTOCOLS, Wire
 from playhead.gateway.session import ServerFacts
@@ -36,9 +39,6 @@ GOING_AWAY: Final = 1001
 SERVICE_RESTART: Final = 1012
 RETRY_AFTER: Final = "5"
 DRAIN_POLL: Final = 0.02
-RECEIVE_BUFFER: Final = 16 * 1024
-"""Client messages are small; what one client can throw at the loop in one read is not."""
-BACKLOG: Final = 512
 _SUBPROTOCOLS: Final = [Subprotocol(name) for name in SUBPROTOCOLS]
 
 Deliver = Callable[[list[EngineEvent]], None]
@@ -72,6 +72,7 @@ class GatewayServer:
         self._site = HttpSite(
             load_pages() if pages is None else pages, self.readiness, self.metrics.text
         )
+        self._gallery = Gallery(self.hub, permitted=settings.observable)
         self._server: Server | None = None
 
     # -- up ---------------------------------------------------------------------------------
@@ -137,6 +138,7 @@ class GatewayServer:
         now = clock.monotonic()
         deadline = now + self.settings.drain_timeout
         self.draining = True
+        self._gallery.close(code)
         self.hub.drain(deadline, now)
         while not (self.hub.idle or self._hurry.is_set()) and clock.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
@@ -176,6 +178,9 @@ class GatewayServer:
                 or self._refuse_subprotocol(request)
                 or self._refuse_load(peer)
             )
+        if is_viewer(request):
+            refusal = self._refuse_origin(request) or self._gallery.answer(request)
+            return refusal or self._refuse_load(peer)
         route = upgrade.route_of(request)
         if route is None:
             return self._site.respond(request)
@@ -261,7 +266,9 @@ class GatewayServer:
             self._handlers.discard(task)
             self.metrics.connections.set(len(self._handlers))
 
-    def _connection(self, peer: Peer) -> Connection | DialectConnection:
+    def _connection(self, peer: Peer) -> Connection | DialectConnection | Viewing:
+        if is_viewer(peer.request):
+            return self._gallery.viewer(peer)
         if peer.dialect is not None:
             return DialectConnection(peer, self.hub, peer.dialect, self.settings)
         encoding = str(peer.subprotocol).rpartition(".")[2]
@@ -274,18 +281,8 @@ def _select_subprotocol(
 ) -> Subprotocol | None:
     """The native protocol must be named; others need no name."""
     assert isinstance(peer, Peer)
+    if is_viewer(peer.request):
+        return viewer_subprotocol(subprotocols)
     if peer.dialect is not None:
         return upgrade.select(peer.dialect, subprotocols)
     return next((name for name in _SUBPROTOCOLS if name in subprotocols), None)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening TCP socket.
-
-    Raises ``OSError`` when the address is not this machine's or the port is taken.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-    listener.setblocking(False)
-    return listener

@@ -17,6 +17,7 @@ from playhead.engine.types import Urgency
 KIB: Final = 1024
 HIBARI: Final = "hibari"
 ACCELERATED: Final = "qwen3-tts"
+DEMO: Final = ("auto", "on", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -114,6 +115,7 @@ class Settings:
     slots: int = 512
     context: int = 1024
     log_level: str = "info"
+    demo: str = "auto"
     max_connections: int = 5000
     max_connections_per_address: int = 50
     drain_timeout: float = 30.0
@@ -147,6 +149,11 @@ class Settings:
         if self.slow_close <= self.slow_hold:
             raise SettingsError("slow_close must be longer than slow_hold")
 
+    @property
+    def observable(self) -> bool:
+        """Whether anybody who reaches the port may watch the lanes and start a crowd."""
+        return self.demo == "on" or (self.demo == "auto" and is_loopback(self.host))
+
 
 def is_loopback(host: str) -> bool:
     """Whether ``host`` names this machine only."""
@@ -177,6 +184,9 @@ OPTIONS: Final = (
         "context", _whole(64, 32_768), "of qwen3-tts: positions of a slot, 80 ms of speech each"
     ),
     Option("log_level", _choice(LOG_LEVELS), "debug, info, warning or error"),
+    Option(
+        "demo", _choice(DEMO), "viewers of the lanes and their crowds: auto (loopback), on, off"
+    ),
     Option("max_connections", _whole(1, 1_000_000), "open connections in all"),
     Option("max_connections_per_address", _whole(1, 1_000_000), "open connections of one address"),
     Option("drain_timeout", _seconds(0, 3600), "seconds that speech may go on after SIGTERM"),

@@ -55,6 +55,12 @@ class Turn:
         """The listener has heard all."""
         return self._listener.over
 
+    @property
+    def listening(self) -> tuple[ListenerState, float]:
+        """The listener's state and the seconds of audio it holds, as of the last call."""
+        listener = self._listener
+        return listener.state, listener.held / self.record.sample_rate
+
     # ------------------------------------------------------------ what to send
 
     def start(self, now: float) -> list[ClientMessage]:
