@@ -29,7 +29,7 @@ class WavWriter:
         if self._file.seekable():
             self._wave = _open_wave(self._file, sample_rate)
         else:
-            self._file.write(_endless_header(sample_rate))
+            self._file.write(endless_header(sample_rate))
         self._file.flush()
         self.samples = 0
 
@@ -93,7 +93,8 @@ def _open_wave(file: BinaryIO, sample_rate: int) -> wave.Wave_write:
     return wav
 
 
-def _endless_header(sample_rate: int) -> bytes:
+def endless_header(sample_rate: int) -> bytes:
+    """The 44 bytes before 16-bit mono PCM whose end is not known yet."""
     buffer = io.BytesIO()
     wav = wave.open(buffer, "wb")  # noqa: SIM115
     wav.setnchannels(1)

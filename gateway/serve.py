@@ -1,12 +1,10 @@
 """``playhead serve``: bind, load the voice, serve until told to stop."""
 
 import asyncio
-import errno
 import gc
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -18,12 +16,14 @@ from playhead.codecs import registry as codecs
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway import gpu
+from playhead.gateway.api.listener import open_api
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.limits import Limits
+from playhead.gateway.listen import ListenError, Listeners, listen
 from playhead.gateway.models import Served, open_model
 from playhead.gateway.models import StartError as StartError
 from playhead.gateway.models import load_voice as load_voice
-from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer, bind
+from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import HIBARI, Settings, SettingsError
 
@@ -40,11 +40,11 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
     configure_logging(settings.log_level)
     try:
-        listener = bind(settings.host, settings.port)
-    except OSError as error:
-        print(f"playhead serve: {_cannot_listen(settings, error)}", file=sys.stderr)
+        listeners = listen(settings)
+    except ListenError as error:
+        print(f"playhead serve: {error}", file=sys.stderr)
         return EXIT_FAULT
-    with listener:
+    with listeners:
         try:
             served = open_model(settings, open_runner or load_voice)
             facts = server_facts(settings, served.runner.info)
@@ -58,7 +58,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return 128 + signal.SIGINT
         if settings.model == HIBARI:  # an accelerator's lanes were measured with longer turns
             _share_interpreter()
-        return uvloop.run(_serve(settings, facts, served, listener))
+        return uvloop.run(_serve(settings, facts, served, listeners))
 
 
 def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
@@ -107,7 +107,7 @@ def _share_interpreter() -> None:
 
 
 async def _serve(
-    settings: Settings, facts: ServerFacts, served: Served, listener: socket.socket
+    settings: Settings, facts: ServerFacts, served: Served, listeners: Listeners
 ) -> int:
     def open_engine(deliver: Deliver) -> Engine:
         engine = Engine(served.runner, EngineConfig(served.lanes, served.policy), deliver)
@@ -119,11 +119,17 @@ async def _serve(
         server.metrics.registry.register(GpuCollector(gpu.library()))
     stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     _watch_signals(server, stop, settings.drain_timeout)
-    await server.start(listener)
+    await server.start(listeners.sessions)
+    api = open_api(server)
+    if listeners.http is not None:
+        await api.start(listeners.http)
     address = page_address(settings.host, server.port)
     _tell(f"playhead with voice {facts.default_voice} is ready: {address}")
+    if listeners.http is not None:
+        _tell(f"HTTP API: {page_address(settings.host, api.port)}v1")
     dead = await _until_stopped(server, stop)
     await server.drain(GOING_AWAY if dead else stop.result())
+    await api.stop()
     return EXIT_ENGINE_DEAD if dead else 0
 
 
@@ -169,14 +175,3 @@ def page_address(host: str, port: int) -> str:
     if ":" in shown and not shown.startswith("["):
         shown = f"[{shown}]"
     return f"http://{shown}:{port}/"
-
-
-def _cannot_listen(settings: Settings, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {settings.port} of {settings.host} is in use: stop the other server, or "
-            "choose another port with --port (0 takes any free one)"
-        )
-    if error.errno == errno.EACCES:
-        return f"port {settings.port} needs privileges: choose one above 1023 with --port"
-    return f"cannot listen on --host {settings.host} --port {settings.port}: {error.strerror}"

@@ -16,6 +16,8 @@ from playhead.engine.types import Urgency
 
 KIB: Final = 1024
 HIBARI: Final = "hibari"
+HTTP_OFF: Final = -1
+HTTP_NEXT: Final = -2
 ACCELERATED: Final = "qwen3-tts"
 DEMO: Final = ("auto", "on", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -36,6 +38,16 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def _http_port(text: str) -> int:
+    words = {"off": HTTP_OFF, "next": HTTP_NEXT}
+    if text.strip().lower() in words:
+        return words[text.strip().lower()]
+    try:
+        return _whole(0, 65535)(text)
+    except ValueError:
+        raise ValueError("a whole number from 0 to 65535, next (to --port), or off") from None
 
 
 def _seconds(low: float, high: float) -> Callable[[str], float]:
@@ -105,6 +117,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8080
+    http_port: int = HTTP_NEXT
     allow_remote: bool = False
     origins: tuple[str, ...] = ()
     urgency: Urgency = Urgency.REPORTED
@@ -168,6 +181,7 @@ def is_loopback(host: str) -> bool:
 OPTIONS: Final = (
     Option("host", _text, "address to listen on"),
     Option("port", _whole(0, 65535), "TCP port; 0 takes any free one"),
+    Option("http_port", _http_port, "TCP port of the HTTP API, or off (default next to --port)"),
     Option("allow_remote", _boolean, "listen beyond this machine although there are no API keys"),
     Option("origins", _origins, "pages of other sites that may connect, e.g. https://app.example"),
     Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
@@ -220,7 +234,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 flag, action="store_const", const="1", default=None, help=option.help
             )
         else:
-            told = shown not in (None, ()) and not isinstance(shown, dict)
+            told = shown not in (None, (), HTTP_NEXT) and not isinstance(shown, dict)
             suffix = f" (default {shown})" if told else ""
             parser.add_argument(flag, default=None, help=option.help + suffix)
 

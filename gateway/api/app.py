@@ -1,0 +1,194 @@
+"""The HTTP API: paths, who may ask, and faults in OpenAI's shape."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from playhead.gateway.admission import address_key, origin_allowed
+from playhead.gateway.api.call import SpeechCall
+from playhead.gateway.api.errors import (
+    NOT_FOUND,
+    RATE_LIMIT,
+    RETRY_AFTER,
+    SERVER,
+    ApiError,
+    invalid,
+)
+from playhead.gateway.api.openapi import document
+from playhead.gateway.api.request import MOST_BODY, parse_speech
+from playhead.gateway.api.response import SpeechResponse
+from playhead.gateway.api.voices import MODELS, model_entry, model_list, voice_list
+from playhead.gateway.hub import Hub
+from playhead.gateway.settings import Settings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+log: Final = logging.getLogger("playhead.gateway.api")
+
+Answer = Callable[[Request], Awaitable[Any]]
+JSON: Final = "application/json"
+
+
+class Api:
+    """What is served. ``since``: Unix time at which the model was loaded, whole seconds.
+
+    ``refusal`` names what stands against one more request from an address, or gives None.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        settings: Settings,
+        *,
+        since: int,
+        refusal: Callable[[str], str | None],
+    ) -> None:
+        self._hub = hub
+        self._settings = settings
+        self._since = since
+        self._refusal = refusal
+        routes = [
+            Route("/v1/audio/speech", self._guarded(self._speech), methods=["POST"]),
+            Route("/v1/models", self._guarded(self._models), methods=["GET"]),
+            Route("/v1/models/{model}", self._guarded(self._model), methods=["GET"]),
+            Route("/v1/voices", self._guarded(self._voices), methods=["GET"]),
+            Route("/v1/audio/voices", self._guarded(self._voices), methods=["GET"]),
+            Route("/openapi.json", self._guarded(self._openapi), methods=["GET"]),
+        ]
+        handlers: Any = {ApiError: _fault, HTTPException: _http_fault, Exception: _broken}
+        self.app = Starlette(routes=routes, exception_handlers=handlers)
+
+    def _guarded(self, answer: Answer) -> Answer:
+        """Before every request: who asks, and whether there is room."""
+
+        async def guard(request: Request) -> Any:
+            self._check_origin(request)
+            self._check_room(request)
+            return await answer(request)
+
+        return guard
+
+    def _check_origin(self, request: Request) -> None:
+        """Pages of other sites may not speak through a visitor's browser."""
+        origins = request.headers.getlist("origin")
+        hosts = request.headers.getlist("host")
+        allowed = len(origins) < 2 and origin_allowed(
+            origins[0] if origins else None,
+            hosts[0] if len(hosts) == 1 else "",
+            self._settings.origins,
+            allow_remote=self._settings.allow_remote,
+        )
+        if not allowed:
+            self._hub.metrics.refused("origin")
+            raise ApiError(
+                HTTPStatus.FORBIDDEN,
+                "pages of this origin may not ask: expected one named with --origins",
+                code="origin",
+            )
+
+    def _check_room(self, request: Request) -> None:
+        hub = self._hub
+        reason = self._refusal(client_address(request))
+        if hub.drain_deadline is not None:
+            reason = "draining"
+        elif hub.engine.dead is not None:
+            reason = "not_ready"
+        if reason is None:
+            return
+        hub.metrics.refused(reason)
+        own = reason == "connections_per_address"
+        raise ApiError(
+            HTTPStatus.TOO_MANY_REQUESTS if own else HTTPStatus.SERVICE_UNAVAILABLE,
+            f"the server cannot take this request now ({reason}): try again later",
+            RATE_LIMIT if own else SERVER,
+            code=reason,
+            retry_after=RETRY_AFTER,
+        )
+
+    async def _speech(self, request: Request) -> SpeechResponse:
+        body = await read_body(request, self._settings.open_timeout)
+        asked = parse_speech(body, self._hub.facts)
+        return SpeechResponse(SpeechCall(self._hub, asked), asked, self._settings)
+
+    async def _models(self, request: Request) -> Response:
+        return json_response(model_list(self._hub.facts.model, self._since))
+
+    async def _model(self, request: Request) -> Response:
+        name = str(request.path_params["model"])
+        if name not in (self._hub.facts.model, *MODELS):
+            raise ApiError(
+                HTTPStatus.NOT_FOUND, "there is no such model", NOT_FOUND, code="model_not_found"
+            )
+        return json_response(model_entry(name, self._since))
+
+    async def _voices(self, request: Request) -> Response:
+        facts = self._hub.facts
+        return json_response(voice_list(facts.voices, facts.default_voice))
+
+    async def _openapi(self, request: Request) -> Response:
+        return json_response(document(self._hub.facts))
+
+
+def client_address(request: Request) -> str:
+    """The key of the client's address."""
+    return address_key(request.client.host if request.client is not None else "")
+
+
+async def read_body(request: Request, patience: float) -> bytes:
+    """The whole body. Raises :class:`ApiError` when it is too long or comes too slowly."""
+    try:
+        async with asyncio.timeout(patience):
+            return await _bounded_body(request)
+    except TimeoutError:
+        raise ApiError(
+            HTTPStatus.REQUEST_TIMEOUT, f"the body was not there within {patience:g} s"
+        ) from None
+    except ClientDisconnect:
+        raise invalid("the client has gone") from None
+
+
+async def _bounded_body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BODY:
+            raise ApiError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the body is too long: expected at most {MOST_BODY} bytes",
+            )
+    return body
+
+
+def json_response(
+    content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """JSON as every path of the API answers."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
+    return Response(text, status, {"X-Content-Type-Options": "nosniff", **(headers or {})}, JSON)
+
+
+def _fault(request: Request, fault: ApiError) -> Response:
+    return json_response(fault.body(), fault.status, fault.headers())
+
+
+def _http_fault(request: Request, fault: HTTPException) -> Response:
+    """What the framework itself refuses: an unknown path, a wrong method."""
+    told = {
+        HTTPStatus.NOT_FOUND: "there is nothing at this path: /openapi.json lists what there is",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not served at this path",
+    }
+    status = HTTPStatus(fault.status_code)
+    shown = ApiError(status, told.get(status, fault.detail), code=status.name.lower())
+    return json_response(shown.body(), status, dict(fault.headers or {}))
+
+
+def _broken(request: Request, fault: Exception) -> Response:
+    """A fault of ours; the framework logs it."""
+    shown = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", SERVER)
+    return json_response(shown.body(), shown.status)

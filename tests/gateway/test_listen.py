@@ -1,0 +1,52 @@
+"""Both ports are bound before anything slow, and a fault names the flag that mends it."""
+
+import socket
+
+import pytest
+from playhead.gateway.listen import ListenError, listen
+from playhead.gateway.settings import HTTP_OFF, Settings
+
+
+def free_pair() -> int:
+    """A port with a free one next to it, as far as one can know."""
+    for _ in range(50):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = int(probe.getsockname()[1])
+        try:
+            with socket.create_server(("127.0.0.1", port + 1)):
+                return port
+        except OSError:
+            continue
+    raise AssertionError("no two free ports side by side")
+
+
+def test_the_api_is_next_to_the_sessions() -> None:
+    port = free_pair()
+    with listen(Settings(port=port)) as listeners:
+        assert listeners.http is not None
+        assert listeners.http.getsockname()[1] == port + 1
+
+
+def test_a_port_of_the_systems_choice_goes_for_both() -> None:
+    with listen(Settings(port=0)) as listeners:
+        assert listeners.http is not None
+        assert listeners.http.getsockname()[1] not in (0, listeners.sessions.getsockname()[1])
+
+
+def test_the_api_can_be_off() -> None:
+    with listen(Settings(port=0, http_port=HTTP_OFF)) as listeners:
+        assert listeners.http is None
+
+
+def test_a_taken_port_is_told_with_its_flag() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ListenError, match=rf"port {port} .* with --http-port .* off does"):
+            listen(Settings(port=0, http_port=port))
+        with pytest.raises(ListenError, match=rf"port {port} .* with --port \(0 takes any"):
+            listen(Settings(port=port))
+
+
+def test_other_faults_are_told_as_they_are() -> None:
+    with pytest.raises(ListenError, match=r"cannot listen on --host 192\.0\.2\.1 --port 0"):
+        listen(Settings(host="192.0.2.1", port=0, allow_remote=True))
