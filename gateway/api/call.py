@@ -13,6 +13,7 @@ from playhead.engine import clock
 from playhead.gateway.api.body import FORMATS, RATE
 from playhead.gateway.api.errors import RETRY_AFTER, SERVER, ApiError, from_session, invalid
 from playhead.gateway.api.request import SpeechRequest
+from playhead.gateway.dialects.adapter import without_resume
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
 from playhead.gateway.messages import (
@@ -52,7 +53,7 @@ class SpeechCall:
         """Start to speak. Raises :class:`ApiError` for what the session refuses at once."""
         now = clock.monotonic()
         asked = self._request
-        self._host = self._hub.open(self, now)
+        self._host = self._hub.open(self, now, without_resume(self._hub.facts))
         self._host.receive(
             Hello(
                 voice=asked.voice,
@@ -60,6 +61,7 @@ class SpeechCall:
                 codec=FORMATS[asked.format].codec,
                 sample_rate=RATE,
                 reports=False,
+                instruct=asked.instruct,
             ),
             now,
         )

@@ -73,7 +73,7 @@ def _request(facts: ServerFacts) -> dict[str, Any]:
             "model": {"type": "string", "enum": [facts.model, *MODELS]},
             "input": {"type": "string", "minLength": 1, "maxLength": MOST_INPUT},
             "voice": {"type": "string", "enum": list(dict.fromkeys([*facts.voices, *VOICES]))},
-            "instructions": {"type": "string", "description": "Read and not heeded"},
+            "instructions": {"type": "string", "description": "For models that take any"},
             "response_format": {"type": "string", "enum": list(FORMATS), "default": "mp3"},
             "speed": {"type": "number", "minimum": SLOWEST, "maximum": FASTEST, "default": 1},
             "stream_format": {

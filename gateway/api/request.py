@@ -32,6 +32,7 @@ class SpeechRequest:
     format: str
     stream_format: str
     speed: float
+    instruct: str | None = None
 
 
 def parse_speech(body: bytes, facts: ServerFacts) -> SpeechRequest:
@@ -53,6 +54,7 @@ def parse_speech(body: bytes, facts: ServerFacts) -> SpeechRequest:
         format=values["response_format"],
         stream_format=values["stream_format"],
         speed=values["speed"],
+        instruct=values["instructions"],
     )
 
 
@@ -102,10 +104,12 @@ def _voice(value: Any, facts: ServerFacts) -> str:
     return found
 
 
-def _instructions(value: Any, facts: ServerFacts) -> None:
-    """Read and not heeded, as OpenAI's tts-1 does: no voice here takes directions."""
-    if value is not None and not (isinstance(value, str) and len(value) <= MOST_INPUT):
-        raise invalid(f"expected a string of at most {MOST_INPUT} characters", "instructions")
+def _instructions(value: Any, facts: ServerFacts) -> str | None:
+    """For a model that takes directions; others do not heed them, as OpenAI's tts-1 does not."""
+    most = facts.limits.instruct if facts.takes_instruct else MOST_INPUT
+    if value is not None and not (isinstance(value, str) and len(value) <= most):
+        raise invalid(f"expected a string of at most {most} characters", "instructions")
+    return value if value and facts.takes_instruct else None
 
 
 def _response_format(value: Any, facts: ServerFacts) -> str:

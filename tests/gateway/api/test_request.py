@@ -1,6 +1,7 @@
 """What may be asked of ``POST /v1/audio/speech``, and how a refusal reads."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,11 +97,20 @@ def test_a_body_over_the_limit_is_refused() -> None:
     assert refused(b" " * (MOST_BODY + 1)).status == 400
 
 
+def test_directions_go_to_a_model_that_takes_them() -> None:
+    able = replace(facts(), takes_instruct=True)
+    body = json.dumps({**GOOD, "instructions": "gently"}).encode()
+    assert parse_speech(body, able).instruct == "gently"
+    assert parse_speech(body, facts()).instruct is None
+    long = json.dumps({**GOOD, "instructions": "x" * 1_001}).encode()
+    with pytest.raises(ApiError, match="at most 1000"):
+        parse_speech(long, able)
+
+
 def test_opus_is_offered_where_it_can_be_made() -> None:
-    without = facts()
-    object.__setattr__(without, "formats", ())
+    without = replace(facts(), formats=())
     body = json.dumps({**GOOD, "response_format": "opus"}).encode()
     with pytest.raises(ApiError, match="is not made by this server: expected mp3, wav, pcm"):
         parse_speech(body, without)
-    object.__setattr__(without, "formats", ({"codec": "opus", "sample_rates": [24_000]},))
-    assert parse_speech(body, without).format == "opus"
+    able = replace(facts(), formats=({"codec": "opus", "sample_rates": [24_000]},))
+    assert parse_speech(body, able).format == "opus"
