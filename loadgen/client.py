@@ -52,12 +52,12 @@ class PlayheadSession:
         """See :class:`~playhead.loadgen.session.Session`."""
         return self._link
 
-    async def speak(self, turn: Turn, origin: float, deadline: float) -> None:
+    async def speak(self, turn: Turn, deadline: float) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
         try:
             async with asyncio.timeout(deadline + GRACE - monotonic()):
-                await self._speak(turn, origin)
+                await self._speak(turn)
         except TimeoutError:
             turn.lost("the socket took nothing more", monotonic(), "timeout")
         except ConnectionClosed as closed:
@@ -84,20 +84,23 @@ class PlayheadSession:
         frame = await self._socket.recv()
         return self._wire.decode_server(frame), len(frame)
 
-    async def _speak(self, turn: Turn, origin: float) -> None:
-        await self.send(turn.start(monotonic()))
-        turn.record.text_sent = monotonic() - origin
+    async def _speak(self, turn: Turn) -> None:
+        await self._send_for(turn, turn.start(monotonic()))
         while not turn.over:
             try:
                 async with asyncio.timeout(max(0.0, turn.due() - monotonic())):
                     message, size = await self.receive()
             except TimeoutError:
-                await self.send(turn.tick(monotonic()))
+                await self._send_for(turn, turn.tick(monotonic()))
                 continue
             if message is not None:
-                await self.send(turn.receive(message, size, monotonic()))
+                await self._send_for(turn, turn.receive(message, size, monotonic()))
         if self.caller.reports is Reports.OFF and self._link.seq is not None:
             await self.send([Ack(self._link.seq)])
+
+    async def _send_for(self, turn: Turn, messages: Sequence[ClientMessage]) -> None:
+        await self.send(messages)
+        turn.sent(monotonic())
 
     async def greet(self, hello: Hello) -> None:
         """``hello``, then a few pings for the clocks. Raises :class:`SessionError` and others."""

@@ -90,6 +90,7 @@ class Figures:
     utterances: int
     faults: dict[str, int]
     ttfa: Spread
+    first_wait: Spread | None  # from the first byte of a text that came in pieces
     listener: Continuity
     strict: Continuity
     viable_chunks: float | None
@@ -133,6 +134,7 @@ def figures(runs: Sequence[Run]) -> Figures:
         utterances=len(records),
         faults=dict(Counter(record.fault for record in records if record.fault)),
         ttfa=Spread.of([_ttfa(record) for record in heard]),
+        first_wait=_first_wait(heard),
         listener=Continuity.of([worst(record.stalls) for record in heard]),
         strict=Continuity.of([worst(strict_stalls(record)) for record in heard]),
         viable_chunks=_share(chunks),
@@ -166,13 +168,20 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _ttfa(record: Record) -> float:
-    """From the intended start: what a late dispatch or a slow handshake cost is in it."""
-    return (record.first_playable or 0.0) - record.intended
+    """From when it was meant to be possible: what a late dispatch or a slow handshake cost is in
+    it."""
+    return (record.first_playable or 0.0) - record.asked
+
+
+def _first_wait(heard: Sequence[Record]) -> Spread | None:
+    waits = [(r.first_playable or 0.0) - r.intended for r in heard if r.possible is not None]
+    return Spread.of(waits) if waits else None
 
 
 def _rtf(record: Record) -> float:
     """Real-time factor: time from the text to the last audio, over the audio's length."""
-    asked = record.intended if record.text_sent is None else record.text_sent
+    sent = record.text_sent if record.possible is None else record.possible
+    asked = record.intended if sent is None else sent
     return (record.chunks[-1].at - asked) * record.sample_rate / record.samples
 
 
@@ -225,7 +234,7 @@ def _waiting(run: Run, begin: float, length: float) -> float:
     for record in run.records:
         until = record.first_playable if record.first_playable is not None else record.ended
         if until is not None:
-            overlap = min(until, begin + length) - max(record.intended, begin)
+            overlap = min(until, begin + length) - max(record.asked, begin)
             total += max(0.0, overlap)
     return total / length
 
@@ -269,6 +278,12 @@ def _doubts(made: Figures, runs: Sequence[Run]) -> list[str]:
         doubts.append(f"the generator's loop was late {made.loop_late_share:.1%} of the time")
     if not made.utterances:
         doubts.append("no utterance was meant to start in the window")
+    early = sum(_ttfa(record) < 0 for run in runs for record in run.counted if record.samples)
+    if early:
+        doubts.append(
+            f"{early} utterances spoke before the text that --speaks-after says they need: "
+            "this server has another rule"
+        )
     return doubts
 
 

@@ -20,6 +20,7 @@ class Cause(StrEnum):
     LOOP = "loop"  # it was, but the server's event loop was busy
     NETWORK = "network"  # it had been sent
     CLIENT = "client"  # the generator itself was late
+    TEXT = "text"  # it had not been written yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ def attribute(stall: Stall, record: Record, run: Run) -> Attribution:
     late = (transit(record, chunk) or 0.0) - base_transit(record) - client
     network = min(left, max(0.0, late))
     left -= network
+    text = min(left, _untold(stall, record))
+    left -= text
     sent = chunk.at - (transit(record, chunk) or 0.0)
     loop = min(left, server_lag(run.metrics, sent))
     shares = {
@@ -145,8 +148,16 @@ def attribute(stall: Stall, record: Record, run: Run) -> Attribution:
         Cause.LOOP: loop,
         Cause.NETWORK: network,
         Cause.CLIENT: client,
+        Cause.TEXT: text,
     }
     return Attribution(stall, max(shares, key=shares.__getitem__), shares)
+
+
+def _untold(stall: Stall, record: Record) -> float:
+    """Seconds of a stall in which a text that comes in pieces was not complete."""
+    if record.possible is None or record.text_sent is None:
+        return 0.0
+    return max(0.0, record.text_sent - stall.start)
 
 
 def own_lag(lags: Sequence[Lag], at: float) -> float:

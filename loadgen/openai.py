@@ -54,12 +54,12 @@ class SpeechRequest:
         """See :class:`~playhead.loadgen.session.Session`."""
         return self._link
 
-    async def speak(self, turn: Turn, origin: float, deadline: float) -> None:
+    async def speak(self, turn: Turn, deadline: float) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
         try:
             async with asyncio.timeout(deadline + GRACE - monotonic()):
-                await self._speak(turn, origin)
+                await self._speak(turn)
         except TimeoutError:
             turn.lost("the socket took nothing more", monotonic(), "timeout")
         except ConnectionError as error:
@@ -71,11 +71,11 @@ class SpeechRequest:
         """See :class:`~playhead.loadgen.session.Session`."""
         self._writer.transport.abort()
 
-    async def _speak(self, turn: Turn, origin: float) -> None:
+    async def _speak(self, turn: Turn) -> None:
         turn.start(monotonic())
         self._writer.write(request(self._plan, turn.record.text))
         await self._writer.drain()
-        turn.record.text_sent = monotonic() - origin
+        turn.sent(monotonic())
         turn.receive(Started(seq=1, epoch=_EPOCH), 0, monotonic())
         while not turn.over:
             try:

@@ -12,6 +12,7 @@ from playhead.loadgen.habits import MIXES
 from playhead.loadgen.plan import PROCESSES, TARGETS, Plan
 from playhead.loadgen.targets import endpoint
 from playhead.loadgen.texts import Kind
+from playhead.loadgen.typist import SpeaksAfter
 
 LEADS = ("1", "1.5", "2", "learned:1.5", "learned")
 
@@ -41,6 +42,9 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     add("--trace", type=Path, help="file of --arrivals trace: seconds, one a line")
     add("--mix", choices=list(MIXES), default="strict", help="who listens")
     add("--texts", choices=[kind.value for kind in Kind], default=Kind.CONVERSATION.value)
+    add("--pace", type=float, default=0.0, help="pieces of text a second (0: the text at once)")
+    rules = [rule.value for rule in SpeaksAfter]
+    add("--speaks-after", choices=rules, help="of a text that comes in pieces: TTFA counts from it")
     add("--codec", default="pcm_s16le")
     add("--sample-rate", type=int, default=24_000)
     add("--voice")
@@ -68,6 +72,8 @@ def plans(args: argparse.Namespace, rate: float) -> list[Plan]:
             window=args.window,
             mix=args.mix,
             texts=Kind(args.texts),
+            pace=args.pace,
+            speaks_after=SpeaksAfter(args.speaks_after or SpeaksAfter.CLAUSE),
             codec=args.codec,
             sample_rate=args.sample_rate,
             voice=args.voice,

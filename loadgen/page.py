@@ -125,4 +125,4 @@ def _timeline(runs: Sequence[Run]) -> str:
 
 
 def _misery(record: Record) -> tuple[float, float]:
-    return worst(record.stalls), (record.first_playable or 0.0) - record.intended
+    return worst(record.stalls), (record.first_playable or 0.0) - record.asked

@@ -14,6 +14,7 @@ from playhead.gateway.protocol import Encoding
 from playhead.loadgen.arrivals import BURSTY, constant, gamma, poisson
 from playhead.loadgen.habits import MIXES, Mix
 from playhead.loadgen.texts import Kind, draw
+from playhead.loadgen.typist import SpeaksAfter
 
 Process = Literal["poisson", "constant", "gamma", "trace"]
 Target = Literal["playhead", "openai"]
@@ -27,6 +28,8 @@ class Plan:
 
     ``trace`` holds the times of ``arrivals="trace"``. ``turns``: utterances that one session may
     speak, one after the other. ``timeout``: for one utterance, from its intended start.
+    ``pace``: pieces of text a second, as a language model writes; 0 sends a text at once.
+    ``speaks_after``: what makes the first sound possible then (typist.py).
     ``label``: the setting of the server that is compared with others; the run is the same.
     """
 
@@ -40,6 +43,8 @@ class Plan:
     window: float = 30.0
     mix: str = "strict"
     texts: Kind = Kind.CONVERSATION
+    pace: float = 0.0
+    speaks_after: SpeaksAfter = SpeaksAfter.CLAUSE
     codec: str = "pcm_s16le"
     sample_rate: int = 24_000
     voice: str | None = None
@@ -54,10 +59,15 @@ class Plan:
     lead: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("warmup", "window", "timeout"):
+        for name, unit in (
+            ("warmup", "seconds"),
+            ("window", "seconds"),
+            ("timeout", "seconds"),
+            ("pace", "pieces of text a second, 0 for the text at once"),
+        ):
             value = asdict(self)[name]
             if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} is {value}; expected seconds")
+                raise ValueError(f"{name} is {value}; expected {unit}")
         if self.mix not in MIXES:
             raise ValueError(f"mix {self.mix!r} is not known; one of {', '.join(MIXES)}")
         if self.target != "playhead" and self.turns > 1:

@@ -62,6 +62,7 @@ class Record:
     ready: float | None = None
     dispatched: float | None = None
     text_sent: float | None = None
+    possible: float | None = None
     first_byte: float | None = None
     first_playable: float | None = None
     started: float | None = None
@@ -80,6 +81,11 @@ class Record:
     )
     fault: str = ""  # a name for what must not be counted as good; empty when there is none
     message: str = ""
+
+    @property
+    def asked(self) -> float:
+        """From when on its first sound is waited for."""
+        return self.intended if self.possible is None else self.possible
 
     def as_line(self) -> dict[str, Any]:
         """A JSON object. Written while a run goes on, so without the deep copies of ``asdict``."""

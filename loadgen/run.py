@@ -5,6 +5,7 @@ The loop's own lateness is measured all along, because a generator that is late 
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from playhead.loadgen.session import Session, SessionError
 from playhead.loadgen.shaping import NETWORKS
 from playhead.loadgen.tally import Tally
 from playhead.loadgen.turn import Turn
+from playhead.loadgen.typist import possible, typed
 
 AHEAD = 1.0
 """Seconds before its intended start at which an utterance's session is made ready."""
@@ -94,9 +96,14 @@ class Generator:
         if session.offset is not None:
             record.offset = session.offset + self._origin
         deadline = self._origin + record.intended + plan.timeout
-        turn = Turn(record, habits, session.link, origin=self._origin, deadline=deadline)
+        pieces = typed(record.text, plan.pace, random.Random(f"pace {plan.seed} {record.number}"))
+        if plan.pace:
+            record.possible = record.intended + possible(pieces, plan.speaks_after)
+        turn = Turn(
+            record, habits, session.link, origin=self._origin, deadline=deadline, pieces=pieces
+        )
         try:
-            await session.speak(turn, self._origin, deadline)
+            await session.speak(turn, deadline)
         except asyncio.CancelledError:
             turn.abandon(monotonic())
             raise

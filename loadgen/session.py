@@ -38,7 +38,7 @@ class Session(Protocol):
     def link(self) -> Link:
         """What reports on this session need to know."""
 
-    async def speak(self, turn: Turn, origin: float, deadline: float) -> None:
+    async def speak(self, turn: Turn, deadline: float) -> None:
         """Carry one turn to its end; its record tells how that went. ``deadline`` on our clock."""
 
     async def close(self) -> None:

@@ -56,6 +56,12 @@ def notes(made: Figures) -> list[str]:
     if made.causes:
         blamed = ", ".join(f"{cause} {count}" for cause, count in made.causes.items())
         lines.append(f"{made.name}: stalls by cause: {blamed}")
+    if made.first_wait is not None:
+        wait = made.first_wait
+        lines.append(
+            f"{made.name}: text in pieces; first audio after its first byte: p50 "
+            f"{_ms(wait.p50)} ms, p95 {_ms(wait.p95)} ms"
+        )
     lines += _lanes(made)
     heard = made.listener
     bound = stall_bound(heard.utterances, heard.stalled)

@@ -7,7 +7,7 @@ from playhead.loadgen.record import Record
 
 @dataclass(slots=True)
 class Tally:
-    """Utterances by what became of them so far; ``first_audio`` in seconds from intended."""
+    """Utterances by what became of them so far; ``first_audio`` in seconds as TTFA counts."""
 
     planned: int = 0
     started: int = 0
@@ -33,4 +33,4 @@ class Tally:
         self.faulty += bool(record.fault)
         self.stalled += bool(record.stalls)
         if record.first_playable is not None:
-            self.first_audio.append(record.first_playable - record.intended)
+            self.first_audio.append(record.first_playable - record.asked)

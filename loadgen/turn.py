@@ -5,6 +5,7 @@ record. Faults of the server become names in the record, never exceptions.
 """
 
 import math
+from collections.abc import Sequence
 
 from playhead.engine.types import ListenerState
 from playhead.gateway.messages import (
@@ -27,14 +28,23 @@ from playhead.loadgen.habits import Habits, Reports
 from playhead.loadgen.listener import Listener, Stall
 from playhead.loadgen.record import Chunk, Record
 from playhead.loadgen.reporting import Link, Reporter
+from playhead.loadgen.typist import Piece, whole
 
 
 class Turn:
-    """Speaks ``record.text``. ``link``: the session's; ``origin``: the clock at the start of the
-    run, from which the record's times count; ``deadline``: when to give up."""
+    """Speaks ``record.text``, in ``pieces`` where they are given. ``link``: the session's;
+    ``origin``: the clock at the start of the run, from which the record's times count;
+    ``deadline``: when to give up."""
 
     def __init__(
-        self, record: Record, habits: Habits, link: Link, *, origin: float, deadline: float
+        self,
+        record: Record,
+        habits: Habits,
+        link: Link,
+        *,
+        origin: float,
+        deadline: float,
+        pieces: Sequence[Piece] = (),
     ) -> None:
         self.record = record
         self.over = False
@@ -49,6 +59,7 @@ class Turn:
         self._last_sent = -math.inf
         self._silent = True
         self._paused = False
+        self._untyped = list(pieces or whole(record.text))
 
     @property
     def played(self) -> bool:
@@ -64,13 +75,20 @@ class Turn:
     # ------------------------------------------------------------ what to send
 
     def start(self, now: float) -> list[ClientMessage]:
-        """The text. The record's ``text_sent`` is for the adapter, once it has been sent."""
+        """The text, or the first of it."""
         self.record.dispatched = now - self._origin
-        return [Text(self.record.text), End()]
+        return self._type(now)
+
+    def sent(self, now: float) -> None:
+        """What this turn wanted to send has been handed to the socket."""
+        if self.record.text_sent is None and not self._untyped:
+            self.record.text_sent = now - self._origin
 
     def due(self) -> float:
         """When :meth:`tick` is to be called at the latest."""
         times = [self._deadline]
+        if self._untyped:
+            times.append(self._piece_due())
         if self._reporter is not None:
             times.append(self._reporter.due())
         barge_in = self._barge_in_at()
@@ -86,7 +104,7 @@ class Turn:
         barge_in = self._barge_in_at()
         if barge_in is not None and now >= barge_in:
             return self._barge(now)
-        return self._say(now)
+        return [*self._type(now), *self._say(now)]
 
     def receive(self, message: ServerMessage, size: int, now: float) -> list[ClientMessage]:
         """A message of ``size`` bytes came."""
@@ -109,7 +127,9 @@ class Turn:
                 self._error(message, now)
             case _:
                 return []
-        return self._release() if self.over else self._say(now)
+        if self.over:
+            return [*self._close_text(), *self._release()]
+        return [*self._type(now), *self._say(now)]
 
     def lost(self, reason: str, now: float, fault: str = "connection_lost") -> None:
         """The socket is gone, or what came over it was no message."""
@@ -120,6 +140,26 @@ class Turn:
         """The run was interrupted while this utterance was being spoken."""
         if not self.over:
             self._finish("interrupted", now, "interrupted")
+
+    # ------------------------------------------------------------ the text
+
+    def _piece_due(self) -> float:
+        """Pieces count from when the utterance was due: a language model does not wait for us."""
+        return self._origin + self.record.intended + self._untyped[0].at
+
+    def _type(self, now: float) -> list[ClientMessage]:
+        """The pieces that are due, and with the last one the text's end."""
+        messages: list[ClientMessage] = []
+        while self._untyped and now >= self._piece_due():
+            messages.append(Text(self._untyped.pop(0).text))
+            if not self._untyped:
+                messages.append(End())
+        return messages
+
+    def _close_text(self) -> list[ClientMessage]:
+        """A failed utterance goes on taking its text until it is told that there is no more."""
+        untyped, self._untyped = self._untyped, []
+        return [End()] if untyped and self.record.finish == "failed" else []
 
     # ------------------------------------------------------------ what came
 
@@ -198,6 +238,7 @@ class Turn:
         self._heard = self._listener.stop(now)
         self.record.cancel_sent = now - self._origin
         self._reporter = None
+        self._untyped = []
         return [*self._release(), Cancel(epoch=self._epoch, heard=self._heard)]
 
     def _release(self) -> list[ClientMessage]:

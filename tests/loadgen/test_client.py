@@ -40,7 +40,7 @@ async def speak(
         record, habits or Habits(reports=session.caller.reports), session.link,
         origin=origin, deadline=deadline,
     )  # fmt: skip
-    await session.speak(turn, origin, deadline)
+    await session.speak(turn, deadline)
     return record
 
 

@@ -44,6 +44,21 @@ def test_a_run_without_trouble() -> None:
     assert made.held == pytest.approx((0.1 * 0.5 + 0.4 * 0.45 - 0.125) / 0.5)
 
 
+def test_a_text_in_pieces_counts_from_the_piece_that_makes_sound_possible() -> None:
+    kept = good(0, 1.0, ttfa=0.5, possible=1.3, text_sent=1.6)
+    made = figures([run(kept)])
+    assert made.ttfa.p50 == pytest.approx(0.2)
+    assert made.first_wait is not None
+    assert made.first_wait.p50 == pytest.approx(0.5)
+    assert made.rtf.p50 == pytest.approx((0.2 + 0.05) / 0.5)
+    assert figures([run(good(0, 1.0))]).first_wait is None
+
+
+def test_sound_before_it_was_possible_means_that_the_rule_is_wrong() -> None:
+    (doubt,) = figures([run(good(0, 1.0, ttfa=0.2, possible=1.3))]).invalid
+    assert doubt.startswith("1 utterances spoke before the text that --speaks-after says they need")
+
+
 def test_stalls_fall_into_their_classes_and_have_causes() -> None:
     lengths = [0.03, 0.07, 0.15, 0.5]
     records = [good(n, float(n)) for n in range(4)]

@@ -140,6 +140,18 @@ def test_late_after_the_stamp_is_the_networks() -> None:
     assert made.shares[Cause.ENGINE] == pytest.approx(0.05)
 
 
+def test_what_had_not_been_written_is_the_texts() -> None:
+    kept = stalled(1.45, possible=1.0, text_sent=1.4)
+    shares = attribute(STALL, kept, run(kept)).shares
+    assert shares[Cause.TEXT] == pytest.approx(0.3)
+    assert shares[Cause.NETWORK] == pytest.approx(0.05)
+    assert shares[Cause.ENGINE] == pytest.approx(0.05)
+    whole = stalled(1.5, text_sent=1.4)
+    assert attribute(STALL, whole, run(whole)).shares[Cause.TEXT] == 0.0
+    cut = stalled(1.5, possible=1.0)
+    assert attribute(STALL, cut, run(cut)).shares[Cause.TEXT] == 0.0
+
+
 def test_late_reading_is_the_clients_own() -> None:
     kept = stalled(1.15)
     whole = run(kept)

@@ -131,7 +131,7 @@ def caused(script: Script, conditions: Conditions) -> list[Cause]:
             assert session.offset is not None
             record.offset = session.offset + origin
             turn = Turn(record, STRICT, session.link, origin=origin, deadline=origin + 9)
-            await session.speak(turn, origin, origin + 9)
+            await session.speak(turn, origin + 9)
             await session.close()
             assert record.finish == "complete"
             return [attribute(each, record, Run({}, [record])).cause for each in record.stalls]

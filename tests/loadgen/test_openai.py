@@ -63,7 +63,7 @@ def spoken(stub: Stub, timeout: float = 5.0, **habits: Any) -> Record:
             record = Record(0, 0.0, "Hello there.", sample_rate=24_000, codec="pcm_s16le")
             given = Habits(reports=Reports.OFF, **habits)
             turn = Turn(record, given, session.link, origin=origin, deadline=origin + timeout)
-            await session.speak(turn, origin, origin + timeout)
+            await session.speak(turn, origin + timeout)
             await session.close()
             return record
 

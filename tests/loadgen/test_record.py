@@ -35,6 +35,11 @@ def test_an_utterance_survives_its_file(tmp_path: Path) -> None:
     assert run.complete
 
 
+def test_first_sound_is_waited_for_from_when_it_is_possible() -> None:
+    assert record(0, 2.0).asked == 2.0
+    assert record(0, 2.0, possible=2.5).asked == 2.5
+
+
 def test_fields_of_later_versions_are_left_out() -> None:
     line = encode({**record().as_line(), "novelty": 1})
     run = decode([HEAD, line], "x")

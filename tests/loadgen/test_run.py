@@ -16,6 +16,7 @@ from playhead.loadgen import cli
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import Run, load
 from playhead.loadgen.selfcheck import Finding
+from playhead.loadgen.typist import tokens
 from playhead.loadgen.workers import execute
 
 FAKE = Path(__file__).parent.parent / "gateway" / "fake_runner.py"
@@ -64,6 +65,21 @@ def test_shaky_networks_pass_the_proxy(tmp_path: Path) -> None:
     assert {record.network for record in made.records} <= {"home", "shaky"}
     assert all(not record.fault for record in made.records)
     assert all((record.round_trip or 0) >= 0.03 for record in made.records)
+
+
+@pytest.mark.slow
+def test_texts_come_as_a_language_model_writes_them(tmp_path: Path) -> None:
+    with serving() as url:
+        made = run(url, tmp_path, arrivals="constant", rate=4.0, pace=40.0, speaks_after="piece")
+    assert [record.fault for record in made.records] == [""] * 12
+    for record in made.records:
+        assert record.possible is not None
+        assert record.text_sent is not None
+        assert record.first_playable is not None
+        assert record.intended == record.possible <= record.first_playable
+        assert record.text_sent - record.intended == pytest.approx(
+            (len(tokens(record.text)) - 1) / 40, rel=0.6
+        )
 
 
 @pytest.mark.slow
@@ -165,6 +181,7 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
         (["run", "--seeds", "one"], "--seeds 'one': give whole numbers"),
         (["run", "--rate", "0"], "--rate 0: utterances a second must be above 0"),
         (["run", "--window", "-1"], "window is -1"),
+        (["run", "--pace", "-1"], "pace is -1.0; expected pieces of text a second"),
         (["run", "--arrivals", "trace"], "needs --trace FILE"),
         (["run", "--arrivals", "trace", "--trace", "/nowhere"], "/nowhere: No such file"),
         (["run", "--url", "ws://127.0.0.1:9"], "unreachable: cannot connect to ws://127.0.0.1:9"),

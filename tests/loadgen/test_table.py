@@ -24,6 +24,21 @@ def test_a_clean_row_says_strict() -> None:
     assert "0 of 1 stalled; true share below 100.00% (95 %); seeds 0" in note
 
 
+def test_a_text_in_pieces_is_told_from_its_first_byte_too() -> None:
+    made = figures([run(heard(possible=1.05))])
+    assert table([made]).splitlines()[1].split()[3] == "50.0"
+    told = (
+        "strict, 1/s: text in pieces; first audio after its first byte: p50 100.0 ms, p95 100.0 ms"
+    )
+    assert told in notes(made)
+
+
+def test_a_long_name_does_not_move_the_columns() -> None:
+    made = figures([run(heard(), label="reported learned:1.5")])
+    head, row, _ = table([made]).splitlines()
+    assert len(head) == len(row)
+
+
 def test_short_stalls_are_lenient_long_ones_missed_with_their_cause() -> None:
     short = figures([run(heard(stalls=[Stall(1.2, 0.05, -1)]))])
     assert verdict(short) == "lenient"

@@ -21,6 +21,7 @@ from playhead.loadgen.habits import Habits, Hold, Reports
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.turn import Turn
+from playhead.loadgen.typist import Piece
 
 ORIGIN = 100.0
 
@@ -41,6 +42,54 @@ def cancelled(heard: int = 0) -> Cancelled:
     return Cancelled(
         seq=5, epoch=1, heard=heard, heard_text="", unheard_text="", estimated=False
     )  # fmt: skip
+
+
+def typing(*pieces: Piece, **habits: Any) -> Turn:
+    kept = record(0, 1.0)
+    return Turn(kept, Habits(**habits), Link(), origin=ORIGIN, deadline=160.0, pieces=pieces)
+
+
+PIECES = (Piece(0.0, "Hel"), Piece(0.5, "lo "), Piece(1.0, "there."))
+
+
+def test_a_text_that_is_written_slowly_goes_out_piece_by_piece() -> None:
+    call = typing(*PIECES)
+    assert call.start(101.0) == [Text("Hel")]
+    call.sent(101.0)
+    assert call.due() == 101.5
+    assert call.tick(101.4) == []
+    assert call.tick(101.5) == [Text("lo ")]
+    call.sent(101.5)
+    assert call.record.text_sent is None
+    assert call.receive(started(), 20, 102.1) == [Text("there."), End()]
+    call.sent(102.2)
+    assert call.record.text_sent == pytest.approx(2.2)
+    call.sent(103.0)
+    assert call.record.text_sent == pytest.approx(2.2)
+
+
+def test_a_late_start_sends_what_has_been_written_meanwhile() -> None:
+    assert typing(*PIECES).start(101.7) == [Text("Hel"), Text("lo ")]
+
+
+def test_a_listener_who_cuts_in_hears_no_more_of_the_text() -> None:
+    call = typing(*PIECES, barge_in=0.1)
+    call.start(101.0)
+    call.receive(started(), 20, 101.01)
+    call.receive(audio(0, 500), 1_100, 101.1)
+    assert isinstance(call.tick(101.2)[-1], Cancel)
+    assert call.tick(103.0) == []
+
+
+def test_a_text_that_failed_half_way_is_ended() -> None:
+    call = typing(*PIECES)
+    call.start(101.0)
+    call.receive(started(), 20, 101.01)
+    failed = Failed(
+        seq=3, epoch=1, code="engine_error", message="no", expected="yes", heard=0,
+        heard_text="", unheard_text="",
+    )  # fmt: skip
+    assert call.receive(failed, 60, 101.1) == [End()]
 
 
 def test_a_good_utterance_from_text_to_done() -> None:
