@@ -22,7 +22,9 @@ MAX_MODEL_FILE_LINES = 400
 MIN_DUPLICATE_LINES = 8
 
 # Pure files, and with them whatever they import of ours, do no input or output and never wait.
-CORE_ROOTS = ("types", "clock", "playhead", "policy", "lead", "ledger", "scheduler", "simulator")
+CORE_ROOTS = (
+    *("types", "clock", "playhead", "policy", "lead", "ledger", "scheduler", "simulator", "text"),
+)
 SANS_IO_ROOTS = ("protocol", "messages", "session", "effects", "heard", "outbox")  # prefixes
 
 # Modules that block, wait, or talk to the world: never in a pure file.
