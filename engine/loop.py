@@ -31,6 +31,14 @@ log = logging.getLogger(__name__)
 
 Deliver = Callable[[list[EngineEvent]], None]
 
+PACE = 0.002
+"""Seconds from one turn to the next that only reports ask for: with hundreds of listeners some of
+them report every millisecond, and none of them minds waiting for one."""
+
+
+PICTURES = 0.02
+"""Seconds between two pictures of a busy engine."""
+
 
 class _Command(NamedTuple):
     """Something to do on the engine's thread; ``submits``: the utterance that asks to be spoken."""
@@ -73,6 +81,7 @@ class Engine:
         self._completions: deque[Completion] = deque()
         self._lanes = CpuLanes(runner, config.lanes, self._completed, clock)
         self._wake = threading.Event()
+        self._resting = False  # reports wake the thread
         self._stopping = False
         self._refused: list[EngineEvent] = []
         self._stats = snapshot(self._scheduler, 0.0)
@@ -110,7 +119,8 @@ class Engine:
     def report(self, report: Report, now: float) -> None:
         """A listener's report that arrived at ``now``. The latest per utterance wins."""
         self._reports[report.utterance] = (report, now)
-        self._wake.set()
+        if self._resting:
+            self._wake.set()
 
     def hold(self, utterance: int, state: ListenerState | None, now: float) -> None:
         """Freeze an utterance's listener (``PAUSED``, ``SUSPENDED``), or release it."""
@@ -143,21 +153,34 @@ class Engine:
         for work in plan.dispatches:
             self._lanes.dispatch(work)
         self._hand_over()
-        self._stats = snapshot(self._scheduler, now)
+        if now >= self._stats.at + PICTURES:
+            self._stats = snapshot(self._scheduler, now)
         return plan.wake_at
 
     def _run(self) -> None:
         try:
             while not self._stopping:
                 self._wake.clear()
-                wake_at = self.step(self._clock())
-                if not self._inbox and not self._completions and not self._reports:
-                    timeout = None if wake_at is None else max(0.0, wake_at - self._clock())
-                    self._wake.wait(timeout)
+                now = self._clock()
+                self._rest(self.step(now), now)
         except Exception as fault:
             # Top of the thread: a fault in the scheduler itself leaves nothing to go on with.
             log.critical("the engine died", exc_info=True)
             self._die(fault)
+
+    def _rest(self, wake_at: float | None, turn: float) -> None:
+        """Wait for the next turn, after the one at ``turn``: due at ``wake_at`` at the latest."""
+        self._wait(turn + PACE if wake_at is None else min(wake_at, turn + PACE))
+        if self._stats.at < turn:
+            self._stats = snapshot(self._scheduler, turn)
+        self._resting = True
+        if not self._reports:
+            self._wait(wake_at)
+        self._resting = False
+
+    def _wait(self, until: float | None) -> None:
+        if not self._inbox and not self._completions:
+            self._wake.wait(None if until is None else max(0.0, until - self._clock()))
 
     def _hand_over(self) -> None:
         events = self._take_events()

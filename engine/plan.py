@@ -48,15 +48,15 @@ class Dispatcher:
         urgent, steps, background = deque(turn.urgent), deque(turn.steps), deque(turn.background)
         out: list[Dispatch] = []
         while True:
-            chunk_next = bool(urgent) and self._free(Lane.URGENT)
-            step_next = bool(steps) and self._free(Lane.LM)
+            chunk_next = bool(urgent) and self.free(Lane.URGENT)
+            step_next = bool(steps) and self.free(Lane.LM)
             if step_next and not (chunk_next and _goes_first(urgent[0], steps[0])):
                 out.append(self._steps(steps))
             elif chunk_next:
                 out.append(self._chunks(Lane.URGENT, urgent, now))
             else:
                 break
-        while background and self._free(Lane.BACKGROUND):
+        while background and self.free(Lane.BACKGROUND):
             out.append(self._chunks(Lane.BACKGROUND, background, now))
         self.waiting = {
             Lane.LM: len(steps),
@@ -69,7 +69,8 @@ class Dispatcher:
         """A dispatch of ``lane`` came back."""
         self.busy[lane] -= 1
 
-    def _free(self, lane: Lane) -> bool:
+    def free(self, lane: Lane) -> bool:
+        """Whether ``lane`` takes a dispatch now."""
         return self._limits.free(lane, self.busy) > 0
 
     def _chunks(self, lane: Lane, candidates: deque[Candidate], now: float) -> Dispatch:

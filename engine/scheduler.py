@@ -139,7 +139,8 @@ class Scheduler:
 
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
-        turn = self._survey.look(now)
+        free = frozenset(lane for lane in Lane if self._dispatcher.free(lane))
+        turn = self._survey.look(now, free)
         dispatches = self._dispatcher.fill(turn, now)
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
         return Plan(tuple(dispatches), wake_at)
@@ -228,7 +229,7 @@ class Scheduler:
 
     def waiting(self, lane: Lane) -> int:
         """Chunks (or steps) that found no worker in ``lane`` at the last plan."""
-        return self._dispatcher.waiting[lane]
+        return self._dispatcher.waiting[lane] + self._watch.blocked(lane)
 
     # -- committing -------------------------------------------------------------------------
 

@@ -17,6 +17,15 @@ LOOKAHEAD = 1.0
 
 Key = tuple[float, float, int]
 
+EVERY_LANE = frozenset(Lane)
+NO_LANE: frozenset[Lane] = frozenset()
+STEP = frozenset({Lane.LM})
+CHUNK = {
+    Lane.URGENT: frozenset({Lane.URGENT}),
+    # It may become urgent while it waits.
+    Lane.BACKGROUND: frozenset({Lane.BACKGROUND, Lane.URGENT}),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -42,6 +51,7 @@ class Candidate:
     lane: Lane
     slack: float | None
     seconds: float  # of audio
+    promotion: float = math.inf  # when it becomes urgent
 
     def take(self, now: float) -> ChunkWork:
         """Hand the chunk to its lane."""
@@ -70,6 +80,14 @@ class Turn:
     background: list[Candidate] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     wake_at: float = math.inf
+
+    def add(self, chunk: Candidate | None, step: Step | None) -> None:
+        """Something could start."""
+        if step is not None:
+            self.steps.append(step)
+        if chunk is not None:
+            (self.urgent if chunk.lane is Lane.URGENT else self.background).append(chunk)
+            self.wake_at = min(self.wake_at, chunk.promotion)
 
     def sort(self) -> None:
         """Put everything in the order in which it is served."""
@@ -100,16 +118,15 @@ class Survey:
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._turnaround = 0.0  # seconds that an urgent chunk takes from wish to delivery
 
-    def look(self, now: float) -> Turn:
-        """Every chunk and step that could start at ``now``."""
+    def look(self, now: float, free: frozenset[Lane] = EVERY_LANE) -> Turn:
+        """Every chunk and step that could start at ``now`` in the lanes that are ``free``."""
         turn = Turn()
+        self._watch.release(free)
         needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
         needed += self._meters[Lane.LM].service.quantile(0.95)
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
         for stream in self._watch.awake(now):
-            rest = self._look_at(stream, needed, now, turn)
-            if rest is not None:
-                self._watch.rest(stream, rest)
+            self._look_at(stream, needed, now, turn, free)
         turn.wake_at = min(turn.wake_at, self._watch.next_alarm())
         turn.sort()
         return turn
@@ -122,29 +139,42 @@ class Survey:
         lead = stream.learner.limit if learns else limits.for_unknown
         return max(lead, stream.request.start_threshold + limits.least / 2)
 
-    def _look_at(self, stream: Stream, needed: float, now: float, turn: Turn) -> float | None:
-        """Note what ``stream`` could start. Until when it can be left alone; None if it could
-        start something."""
+    def _look_at(
+        self, stream: Stream, needed: float, now: float, turn: Turn, free: frozenset[Lane]
+    ) -> None:
+        """Note what ``stream`` could start, or put it to rest."""
         if stream.dead or (stream.decoding and not stream.may_step):
-            return math.inf
+            self._watch.rest(stream, math.inf)
+            return
         runway = stream.playhead.runway(now)
-        lead = self.lead(stream)
-        over = runway + stream.decoding_seconds - lead
+        over = runway + stream.decoding_seconds - (lead := self.lead(stream))
         if over >= 0.0:
-            return stream.unpark_time(over, now)
+            self._watch.rest(stream, stream.unpark_time(over, now))
+            return
         deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
         frames = 0 if stream.decoding else self._frames(stream, runway)
-        if frames:
-            # Half the lead at most: were everything urgent, nobody would measure that the
-            # background lane has become fast again.
-            self._offer(stream, frames, deadline, key, min(needed, lead / 2), turn, now)
+        # Half the lead at most: were everything urgent, nobody would measure that the background
+        # lane has become fast again.
+        margin = min(needed, lead / 2)
+        chunk = self._candidate(stream, frames, deadline, key, margin, now) if frames else None
+        step = self._step(stream, frames, key, deadline - now < needed)
+        wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
+        if not wanted:
+            self._watch.rest(stream, math.inf)
+        elif wanted.isdisjoint(free):
+            self._watch.block(stream, wanted)
+        else:
+            turn.add(chunk, step)
+
+    def _step(self, stream: Stream, frames: int, key: Key, pressing: bool) -> Step | None:
+        """The step that ``stream`` could make beside a chunk of ``frames``. ``pressing``: its
+        listener runs dry soon."""
         unheard = (stream.ready - stream.taken) * self._frame_seconds
         idle = not (frames or stream.decoding)
-        step = stream.may_step and (unheard < LOOKAHEAD or idle)
-        if step:
-            turn.steps.append(Step(stream, key, idle and deadline - now < needed))
-        return None if step or frames else math.inf
+        if stream.may_step and (unheard < LOOKAHEAD or idle):
+            return Step(stream, key, idle and pressing)
+        return None
 
     def _frames(self, stream: Stream, runway: float) -> int:
         available, ends = stream.available()
@@ -153,29 +183,26 @@ class Survey:
             self._model.chunk_frames, available, ends, cover, self._frame_seconds
         )
 
-    def _offer(
+    def _candidate(
         self,
         stream: Stream,
         frames: int,
         deadline: float,
         key: Key,
         needed: float,
-        turn: Turn,
         now: float,
-    ) -> None:
+    ) -> Candidate:
         head = stream.playhead
         slack = deadline - now
         margin = policy.margin(needed, head.one_way, 1.0 - head.confidence(now))
         lane = policy.route(head.waiting, slack, margin, self._config.urgency)
         self._note_queued(stream, lane, now)
         known = None if self._config.urgency is Urgency.NONE or math.isinf(slack) else slack
-        candidate = Candidate(stream, frames, key, lane, known, frames * self._frame_seconds)
-        if lane is Lane.URGENT:
-            turn.urgent.append(candidate)
-            return
-        turn.background.append(candidate)
-        if known is not None:
-            turn.wake_at = min(turn.wake_at, now + max(slack - margin, 1e-3))
+        promotion = math.inf
+        if lane is Lane.BACKGROUND and known is not None:
+            promotion = now + max(slack - margin, 1e-3)
+        seconds = frames * self._frame_seconds
+        return Candidate(stream, frames, key, lane, known, seconds, promotion)
 
     def _note_queued(self, stream: Stream, lane: Lane, now: float) -> None:
         """Remember since when a chunk waits, and count it when it changes to the urgent lane."""

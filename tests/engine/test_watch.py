@@ -5,7 +5,7 @@ import math
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import Stream
-from playhead.engine.types import Request
+from playhead.engine.types import Lane, Request
 from playhead.engine.watch import Watch
 
 
@@ -76,3 +76,31 @@ def test_a_forgotten_stream_s_alarm_rings_for_nobody() -> None:
     watch.rest(one, 3.0)
     watch.forget(one)
     assert watch.awake(3.0) == []
+
+
+def test_a_blocked_stream_waits_for_one_of_its_lanes() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    watch.touch(one)
+    watch.touch(two)
+    watch.block(one, frozenset({Lane.LM}))
+    watch.block(two, frozenset({Lane.URGENT, Lane.LM}))
+    assert watch.awake(0.0) == []
+    assert [watch.blocked(lane) for lane in (Lane.LM, Lane.URGENT, Lane.BACKGROUND)] == [2, 1, 0]
+    watch.release(frozenset({Lane.BACKGROUND}))
+    assert watch.awake(0.0) == []
+    watch.release(frozenset({Lane.URGENT}))
+    assert names(watch.awake(0.0)) == [2]
+    assert watch.blocked(Lane.LM) == 1
+
+
+def test_a_blocked_stream_wakes_when_something_happens_and_can_end() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    for each in (one, two):
+        watch.touch(each)
+        watch.block(each, frozenset({Lane.LM}))
+    watch.touch(one)
+    watch.forget(two)
+    assert names(watch.awake(0.0)) == [1]
+    assert watch.blocked(Lane.LM) == 0
+    watch.release(frozenset({Lane.LM}))
+    assert names(watch.awake(0.0)) == [1]

@@ -9,6 +9,7 @@ memory: they never overlap.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt
 from torch import Tensor
 
 WARM_UPS = 2
+MOST_IN_FLIGHT = 8
 _log = logging.getLogger(__name__)
 Progress = Callable[[str], None]
 
@@ -30,6 +32,30 @@ class Opening(NamedTuple):
     slot: int
     seed: int
     least: int
+
+
+class Flight(NamedTuple):
+    """Frames that the device was asked for."""
+
+    numbers: Tensor  # pinned, [2, streams]
+    done: torch.cuda.Event
+
+    def wait(self) -> tuple[list[int], list[int]]:
+        """Status and repeats (see ``Frames``) once the device is done, running before opened."""
+        self.done.synchronize()
+        status, repeats = self.numbers.tolist()
+        return status, repeats
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    numbers: Tensor
+    done: torch.cuda.Event
+
+    @classmethod
+    def of(cls, most: int) -> "_Answer":
+        numbers = torch.zeros(2 * most, dtype=torch.int64).pin_memory()
+        return cls(numbers, torch.cuda.Event(blocking=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +99,7 @@ class LmLane:
         table = loop.table
         self.most = max(buckets.steps)
         self.fresh = torch.zeros_like(table.carry)
-        self._answer = torch.zeros(2 * self.most, dtype=torch.int64).pin_memory()
-        self._done = torch.cuda.Event(blocking=True)
+        self._answers = cycle([_Answer.of(self.most) for _ in range(MOST_IN_FLIGHT)])
         self._pool = torch.cuda.graph_pool_handle()
         prompts = [p for p in buckets.prompts if p[1] <= table.positions]
         self._steps: dict[int, _Graph] = {}
@@ -107,9 +132,10 @@ class LmLane:
             assert fitting is not None
             self._replay_prompts(fitting, group)
 
-    def step(self, running: Sequence[int], opened: Sequence[int]) -> tuple[list[int], list[int]]:
-        """A frame of every slot of ``running`` (talker position first) and ``opened`` (just read).
-        Waits for the device. Status and repeats (see ``Frames``), running before opened."""
+    def launch(self, running: Sequence[int], opened: Sequence[int]) -> "Flight":
+        """A frame of every slot of ``running`` (talker position first) and ``opened`` (just read),
+        behind what was launched before. Current stream: the lane's. At most ``MOST_IN_FLIGHT``
+        launches may be unfinished."""
         count = len(running) + len(opened)
         alone = not running and count <= max(self._firsts, default=0)
         graphs = self._firsts if alone else self._steps
@@ -121,12 +147,11 @@ class LmLane:
         _set(graph.inputs, rows)
         graph.graph.replay()
         assert graph.seen is not None
-        answer = self._answer[: 2 * size].view(2, size)
-        answer.copy_(graph.seen, non_blocking=True)
-        self._done.record(self.stream)
-        self._done.synchronize()
-        status, repeats = answer[:, :count].tolist()
-        return status, repeats
+        answer = next(self._answers)
+        numbers = answer.numbers[: 2 * size].view(2, size)
+        numbers.copy_(graph.seen, non_blocking=True)
+        answer.done.record(self.stream)
+        return Flight(numbers[:, :count], answer.done)
 
     # -- replaying --------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ import torch
 from playhead.engine.clock import monotonic
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, Job
-from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets, LmLane, Opening
+from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
+from playhead.engine.models.qwen3_tts.partition import split
 from playhead.engine.models.qwen3_tts.prompt import Prompt
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.stream import Stream
@@ -29,6 +30,11 @@ PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
 kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
 PROMPTS_AT_ONCE = 16
 """New streams per step: their prompts must not hold up the running ones for long."""
+EXTRA_FROM = 48
+"""Streams in a step from which the device is given one more frame of each to make while the host
+looks at the last: it then never waits for the host. With fewer streams there is time to spare, and
+a new one should not have to wait for that frame."""
+CODEC_PART = 0
 SPARE_SLOTS = 8
 """Beyond what is let in: ended utterances whose last work is still in a lane."""
 RANDOM = "random:"
@@ -64,6 +70,19 @@ class Buckets:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A frame of each stream, on the device."""
+
+    flight: Flight
+    streams: list[Stream]
+
+    def land(self) -> None:
+        """Wait for it, and give each stream its own."""
+        for stream, status, repeats in zip(self.streams, *self.flight.wait(), strict=True):
+            stream.landed.append((status, repeats))
+
+
 class CudaRunner(Qwen3Runner):
     """See ``Qwen3Runner``; captures all graphs when made, in tens of seconds."""
 
@@ -73,7 +92,10 @@ class CudaRunner(Qwen3Runner):
         options: Options,
         buckets: Buckets,
         priorities: Mapping[Lane, int] = PRIORITIES,
+        codec_part: int = 0,
     ) -> None:
+        """``codec_part``: multiprocessors that the background lane has for itself, and the LM lane
+        the others; 0 for none. The urgent lane runs on all of them."""
         super().__init__(parts, options)
         self.limits = buckets.limits()
         device, started = parts.loop.table.device, monotonic()
@@ -83,7 +105,11 @@ class CudaRunner(Qwen3Runner):
             _log.info("captured %s (%.1f s)", what, monotonic() - started)
 
         streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
+        if codec_part:
+            parts_of = split(device, codec_part, priorities[Lane.LM])
+            streams |= {Lane.BACKGROUND: parts_of.small, Lane.LM: parts_of.rest}
         self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], progress)
+        self._extra: _Batch | None = None  # frames that the device makes beside the host
         self._lanes: dict[Lane, CodecLane] = {}
         for lane, batches in (
             (Lane.URGENT, buckets.urgent),
@@ -107,34 +133,63 @@ class CudaRunner(Qwen3Runner):
     @torch.inference_mode()
     def _step(self, utterances: Sequence[int]) -> list[StepResult]:
         results: dict[int, StepResult] = {}
-        running: list[Stream] = []
+        streams = [self._streams[utterance] for utterance in utterances]
+        running = [s for s in streams if s.slot is not None and s.can_go_on(self._builder)]
         opened: list[Stream] = []
         openings: list[Opening] = []
-        for utterance in utterances:
-            stream = self._streams[utterance]
+        for stream in streams:
             if stream.slot is not None:
-                if stream.steppable(self._builder):
-                    running.append(stream)
-                else:
-                    results[utterance] = stream.result(0, hungry=True)
-            elif len(openings) == PROMPTS_AT_ONCE:
-                results[utterance] = stream.result(0)
+                continue
+            if len(openings) == PROMPTS_AT_ONCE:
+                results[stream.request.utterance] = stream.result(0)
+                continue
+            answer = self._prepare(stream)
+            if isinstance(answer, Prompt):
+                opened.append(stream)
+                openings.append(_opening(stream, answer))
             else:
-                answer = self._prepare(stream)
-                if isinstance(answer, Prompt):
-                    opened.append(stream)
-                    openings.append(_opening(stream, answer))
-                else:
-                    results[utterance] = answer
-        if running or opened:
-            everyone = running + opened
-            with torch.cuda.stream(self.lm.stream):
-                self.lm.open(openings)
-                self._write_text(everyone)
-                seen = self.lm.step(self._numbers(running), self._numbers(opened))
-            for stream, status, repeats in zip(everyone, *seen, strict=True):
-                results[stream.request.utterance] = self._answer(stream, status, repeats)
+                results[stream.request.utterance] = answer
+        before, self._extra = self._extra, None
+        with torch.cuda.stream(self.lm.stream):
+            now = self._launch(running, opened, openings)
+            if now is not None and len(now.streams) >= EXTRA_FROM:
+                more = [s for s in now.streams if s.can_go_on(self._builder)]
+                self._extra = self._launch(more, [], [])
+        for batch in (before, now):
+            if batch is not None:
+                batch.land()
+        for stream in streams:
+            if stream.slot is not None:
+                results[stream.request.utterance] = self._answer_all(stream)
         return [results[utterance] for utterance in utterances]
+
+    def _launch(
+        self, running: list[Stream], opened: list[Stream], openings: Sequence[Opening]
+    ) -> "_Batch | None":
+        """The next frame of each stream, behind what the device does already."""
+        everyone = running + opened
+        if not everyone:
+            return None
+        self.lm.open(openings)
+        self._write_text(everyone)
+        for stream in everyone:
+            stream.ahead += 1
+        return _Batch(self.lm.launch(self._numbers(running), self._numbers(opened)), everyone)
+
+    def _answer_all(self, stream: Stream) -> StepResult:
+        """What the device has made of a stream since the last time."""
+        frames = 0
+        seen, stream.landed = stream.landed, []
+        stream.ahead -= len(seen)
+        for status, repeats in seen:
+            answer = self._answer(stream, status, repeats)
+            frames += answer.frames
+            if answer.ended or answer.error is not None:
+                stream.ended = True
+                return replace(answer, frames=frames)
+        if not stream.steppable(self._builder):
+            return stream.result(frames, hungry=True)
+        return stream.frames(frames)
 
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         """See ``Runner``. All of one lane. Raises ``RunnerDead`` for a fault of the device."""
@@ -205,7 +260,8 @@ def open_cuda(
     parts = replace(parts, loop=with_ops(parts.loop, _layer_ops()))
     chosen = buckets or Buckets()
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
-    return CudaRunner(parts, options, replace(chosen, lm=replace(chosen.lm, steps=steps)))
+    buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
+    return CudaRunner(parts, options, buckets, codec_part=CODEC_PART)
 
 
 def random_frames(seed: int) -> Callable[[Request], int]:

@@ -49,11 +49,14 @@ class Stream:
     in_prompt: int = 0  # those of them in the prompt
     open_layout: bool = False
     made: int = 0  # frames
+    ahead: int = 0  # frames that the device was asked for beyond those
+    landed: list[tuple[int, int]] = field(default_factory=list)  # status and repeats of such ones
+    ended: bool = False  # what the device still makes of it is nobody's
     poisoned: bool = False
     decoded: int = 0  # frames
     quiet: float = 0.0  # seconds of silence at the end of what was decoded
     _warned: int = 0
-    _one_frame: StepResult | None = None
+    _frames: dict[int, StepResult] = field(default_factory=dict)
 
     def push(self, delta: str, *, flush: bool, end: bool, eos: int) -> None:
         """Add text. ``eos``: the id that says that no more comes."""
@@ -72,12 +75,23 @@ class Stream:
 
     def steppable(self, builder: PromptBuilder) -> bool:
         """Whether a step would give a frame or the end."""
+        if self.ahead:
+            return True
         with self.lock:
             if self.text_ended:
                 return True
             if self.slot is None:
                 return builder.can_open(self.style, len(self.known), ended=False)
             return not self.open_layout or self.made <= len(self.known) - self.in_prompt
+
+    def can_go_on(self, builder: PromptBuilder) -> bool:
+        """Whether the device can make one more frame than it was asked for. Of an opened stream."""
+        if self.ended or self.made + self.ahead == self.fixed_frames:
+            return False
+        if not self.open_layout:
+            return True
+        with self.lock:
+            return self.text_ended or self.made + self.ahead <= len(self.known) - self.in_prompt
 
     def lay_out(self, builder: PromptBuilder, *, whole: bool) -> Prompt | None:
         """The prompt for what is known of the text, or None when there is nothing to speak.
@@ -140,12 +154,16 @@ class Stream:
         return tuple(TextWarning(utterance, "unspeakable_text", message, word) for word in new)
 
     def one_frame(self) -> StepResult:
-        """The usual result, which is the same every time: made once."""
+        """The usual result of a step."""
+        return self.frames(1)
+
+    def frames(self, count: int) -> StepResult:
+        """``count`` frames and nothing else to say: the same every time, so made once."""
         if self._warned != len(self.tokens.removed):
-            return self.result(1)
-        if self._one_frame is None:
-            self._one_frame = self.result(1)
-        return self._one_frame
+            return self.result(count)
+        if count not in self._frames:
+            self._frames[count] = self.result(count)
+        return self._frames[count]
 
     def result(
         self,
