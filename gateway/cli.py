@@ -40,6 +40,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from playhead.loadgen import cli as bench
 
         return bench.run(args)
+    if args.command == "doctor":
+        from playhead.gateway import doctor
+
+        return doctor.run(args, environ)
     return _serve(args, environ)
 
 
@@ -57,6 +61,12 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Start the server. Every flag may also be set as PLAYHEAD_<NAME>.",
     )
     gateway_settings.add_arguments(serve)
+    doctor = commands.add_parser(
+        "doctor",
+        help="check this machine for a server with these settings",
+        description="Check what a server with these settings needs, and say what to do.",
+    )
+    gateway_settings.add_arguments(doctor)
     say = commands.add_parser("say", help="speak a text through a running server")
     simulate = commands.add_parser("simulate", help="compare urgency signals in virtual time")
     bench = commands.add_parser("bench", help="measure a running server with virtual listeners")

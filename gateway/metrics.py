@@ -6,6 +6,7 @@ Label values come from fixed sets, so that no client can grow the number of seri
 from collections.abc import Iterable
 from typing import Final
 
+from playhead.gateway import logs
 from playhead.gateway.blame import Cause
 from prometheus_client import (
     CollectorRegistry,
@@ -161,6 +162,9 @@ class Metrics:
         self._refusals = self._labelled(
             "playhead_refusals", "What was refused, by reason", "reason", REFUSALS
         )
+        self._gauge(
+            "playhead_log_lines_dropped", "Log lines that nobody was there to take"
+        ).set_function(logs.dropped)
         self.loop_lag = self._histogram(
             "playhead_loop_lag_seconds", "How late the event loop runs a timer", _LAG
         )

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from playhead.engine.lanes import cpu_limits
+from playhead.engine.models.hibari import split
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.types import Runner
+from playhead.gateway import checks
 from playhead.gateway.settings import HIBARI, Settings
 
 log: Final = logging.getLogger("playhead.gateway")
@@ -35,6 +37,8 @@ class Served:
 def open_model(settings: Settings, open_voice: Callable[[], Runner]) -> Served:
     """The model that ``settings`` name; ``open_voice`` makes the bundled one. Raises
     :class:`StartError`."""
+    for fault in checks.faults(settings):
+        raise StartError(fault)
     if settings.model == HIBARI:
         policy = PolicyConfig(settings.urgency, settings.lead)
         return Served(open_voice(), cpu_limits(usable_cores()), policy)
@@ -48,7 +52,9 @@ def load_voice() -> Runner:
 
     try:
         return HibariRunner()
-    except (VoiceError, OSError) as error:
+    except OSError as error:
+        raise StartError(f"{checks.unwritable(split.cache_root())} ({error})") from error
+    except VoiceError as error:
         raise StartError(f"the voice cannot be prepared: {error}") from error
 
 
@@ -77,8 +83,13 @@ def _open_accelerated(settings: Settings) -> Served:
             f"--slots {settings.slots} of --context {settings.context} do not fit the "
             f"accelerator's memory: lower one of them ({error})"
         ) from error
-    except (cuda_runner.DeviceError, ValueError, OSError) as error:
-        raise StartError(f"the model cannot be prepared: {error}") from error
+    except cuda_runner.DeviceError as error:
+        raise StartError(f"--model {settings.model} cannot be served: {error}") from error
+    except (ValueError, OSError) as error:
+        raise StartError(
+            f"--weights {settings.weights} cannot be used ({error}): name a model folder, a hub "
+            "id, or random:1.7b"
+        ) from error
     log.info("serving %s with %d streams", runner.info.name, settings.slots)
     # One step costs nearly the same for one stream as for a hundred, so what a second of speech
     # was measured to cost says nothing about one more: the number of streams is the limit.

@@ -15,7 +15,7 @@ import uvloop
 from playhead.codecs import registry as codecs
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.types import ModelInfo, Runner
-from playhead.gateway import gpu
+from playhead.gateway import gpu, logs
 from playhead.gateway.api.listener import open_api
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.limits import Limits
@@ -38,7 +38,7 @@ SWITCH_INTERVAL: Final = 0.0005
 
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     try:
         listeners = listen(settings)
     except ListenError as error:
@@ -86,16 +86,9 @@ def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
     )
 
 
-def configure_logging(level: str) -> None:
-    """Plain lines on standard error. Texts that clients send are never logged."""
-    logging.basicConfig(
-        level=level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
-    # One line per connection of the library's own says nothing that ours do not.
-    logging.getLogger("websockets").setLevel(logging.WARNING)
-    logging.raiseExceptions = False  # a full disk must not become a traceback per line
+def configure_logging(level: str, form: str = logs.TEXT) -> None:
+    """Lines on standard error. Texts that clients send are never logged."""
+    logs.open_log(sys.stderr, level, form)
 
 
 def _share_interpreter() -> None:

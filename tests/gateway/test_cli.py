@@ -32,7 +32,11 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 SERVER = Path(__file__).with_name("fake_runner.py")
-ENVIRON = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(SERVER.parent)}
+ENVIRON = {
+    **os.environ,
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONPATH": os.pathsep.join([str(SERVER.parent), *sys.path]),
+}
 
 
 @contextmanager
@@ -155,7 +159,7 @@ def failing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """Runs a command line that must fail before it serves: exit status and error output."""
-    monkeypatch.setattr(serve, "configure_logging", lambda level: None)
+    monkeypatch.setattr(serve, "configure_logging", lambda *_: None)
     monkeypatch.setattr(serve, "load_voice", FakeRunner)
 
     def run(*arguments: str) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 SOURCE_SHA256 = "5f70741d4e900f4e85d0037498736cc1b3e1b9a63a13546a5da1e63abf4fccd8"
 SPLIT_VERSION = 2
 """Goes up with every change of what :mod:`graphs` makes."""
+_KEY = f"hibari-{SOURCE_SHA256[:16]}-{SPLIT_VERSION}"
 _MANIFEST = "sha256.json"
 _FILES = ("backbone.onnx", "decoder.onnx")
 
@@ -51,11 +52,15 @@ def ensure_voice(cache_dir: Path | None = None) -> VoiceFiles:
 
     Safe beside other processes doing the same. Raises VoiceError, OSError (cache not writable).
     """
-    key = f"hibari-{SOURCE_SHA256[:16]}-{SPLIT_VERSION}"
-    target = (cache_root() if cache_dir is None else cache_dir) / key
+    target = (cache_root() if cache_dir is None else cache_dir) / _KEY
     if not _is_sound(target):
         _make(target)
     return VoiceFiles(*(target / name for name in _FILES))
+
+
+def prepared() -> bool:
+    """Whether the cache holds the voice, whole."""
+    return _is_sound(cache_root() / _KEY)
 
 
 def _is_sound(folder: Path) -> bool:
