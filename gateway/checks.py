@@ -3,10 +3,8 @@
 ``playhead serve`` stops at the first fault, ``playhead doctor`` shows them all.
 """
 
-import errno
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Final
 from playhead.codecs import opus
 from playhead.engine.models.hibari import split
 from playhead.gateway import gpu
+from playhead.gateway.listen import ListenError, listen
 from playhead.gateway.settings import HIBARI, Settings
 
 SPARE: Final = 200
@@ -67,27 +66,15 @@ def descriptors(settings: Settings) -> Finding:
     )
 
 
-def port(settings: Settings) -> Finding:
-    """Whether the port can be had."""
-    where = f"{settings.host} port {settings.port}"
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def ports(settings: Settings) -> Finding:
+    """Whether the ports can be had."""
     try:
-        socket.create_server((settings.host.strip("[]"), settings.port), family=family).close()
-    except OSError as error:
-        return Finding(Level.FAULT, "port", cannot_listen(settings.host, settings.port, error))
-    return Finding(Level.OK, "port", f"{where} is free")
-
-
-def cannot_listen(host: str, number: int, error: OSError) -> str:
-    """Why a port cannot be had, and what to do."""
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {number} of {host} is in use: stop the other server, or "
-            "choose another port with --port (0 takes any free one)"
-        )
-    if error.errno == errno.EACCES:
-        return f"port {number} needs privileges: choose one above 1023 with --port"
-    return f"cannot listen on --host {host} --port {number}: {error.strerror}"
+        with listen(settings) as found:
+            had = [found.sessions] if found.http is None else [found.sessions, found.http]
+            names = " and ".join(str(each.getsockname()[1]) for each in had)
+    except ListenError as error:
+        return Finding(Level.FAULT, "ports", str(error))
+    return Finding(Level.OK, "ports", f"{names} of {settings.host} can be had")
 
 
 def voice_cache(settings: Settings) -> Finding:
@@ -192,7 +179,7 @@ BEFORE_SERVING: Final[tuple[Check, ...]] = (descriptors, weights)
 ALL: Final[tuple[Check, ...]] = (
     *BEFORE_SERVING,
     voice_cache,
-    port,
+    ports,
     libopus,
     audio_device,
     accelerators,

@@ -157,8 +157,9 @@ def open_log(stream: TextIO, level: str, form: str) -> Shedding:
     handler = Shedding(writer)
     logging.getLogger().setLevel(level.upper())
     logging.getLogger().addHandler(handler)
-    # One line per connection of the library's own says nothing that ours do not.
-    logging.getLogger("websockets").setLevel(logging.WARNING)
+    # Lines of the libraries' own about each connection say nothing that ours do not.
+    for library in ("websockets", "uvicorn"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     logging.raiseExceptions = False  # a full disk must not become a traceback per line
     return handler
 

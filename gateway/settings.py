@@ -79,8 +79,161 @@ class Settings:
     slots: int = 512
     context: int = 1024
     log_level: str = "info"
-    (Option("log_format", _choice((logs.TEXT, logs.JSON)), "text or json, one line each"),)
-    (Option("node", _node, "this process's name behind a balancer: up to 64 of a-z, 0-9 and -"),)
-    (Option("agent_port", _whole(0, 65535), "TCP port that tells a balancer the slack; 0: any"),)
-    (Option("traces", _text, "OTLP endpoint for traces, e.g. http://127.0.0.1:4318/v1/traces"),)
-    (Option("trace_ratio", _ratio, "share of utterances that are traced", flag=False),)
+    demo: str = "auto"
+    log_format: str = logs.TEXT
+    node: str | None = None
+    agent_port: int | None = None
+    traces: str | None = None
+    trace_ratio: float = 1.0
+    max_connections: int = 5000
+    max_connections_per_address: int = 50
+    drain_timeout: float = 30.0
+    grace: float = 30.0
+    hello_timeout: float = 5.0
+    open_timeout: float = 5.0
+    close_timeout: float = 5.0
+    ping_interval: float = 10.0
+    ping_timeout: float = 10.0
+    slow_hold: float = 1.0
+    slow_close: float = 30.0
+    max_message: int = 64 * KIB
+    max_unsent: int = 256 * KIB
+    send_buffer: int = 32 * KIB
+    notsent_lowat: int = 16 * KIB
+    write_limit: int = 16 * KIB
+    encoder_threads: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.allow_remote and not is_loopback(self.host):
+            raise SettingsError(
+                f"--host {self.host} would serve other machines, and there are no API keys yet: "
+                "anybody who reaches the port could use it. Keep --host 127.0.0.1, or add "
+                "--allow-remote when the network is trusted"
+            )
+        if (self.model == HIBARI) != (self.weights is None):
+            raise SettingsError(
+                f"--weights go with --model {ACCELERATED}: a model folder, a hub id, or "
+                "random:1.7b or random:0.6b for measurements without weights"
+            )
+        if self.slow_close <= self.slow_hold:
+            raise SettingsError("slow_close must be longer than slow_hold")
+
+    @property
+    def observable(self) -> bool:
+        """Whether anybody who reaches the port may watch the lanes and start a crowd."""
+        return self.demo == "on" or (self.demo == "auto" and is_loopback(self.host))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` names this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+OPTIONS: Final = (
+    Option("host", _text, "address to listen on"),
+    Option("port", _whole(0, 65535), "TCP port; 0 takes any free one"),
+    Option("http_port", _http_port, "TCP port of the HTTP API, or off (default next to --port)"),
+    Option("allow_remote", _boolean, "listen beyond this machine although there are no API keys"),
+    Option("origins", _origins, "pages of other sites that may connect, e.g. https://app.example"),
+    Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
+    Option(
+        "lead",
+        parse_lead,
+        "seconds to run ahead of a listener, or learned[:SECONDS] (default learned)",
+    ),
+    Option("voice", _text, "default voice"),
+    Option("model", _choice((HIBARI, ACCELERATED)), "hibari or qwen3-tts (needs CUDA)"),
+    Option("weights", _text, "of qwen3-tts: folder, hub id, random:1.7b or random:0.6b"),
+    Option("slots", _whole(1, 8192), "of qwen3-tts: utterances at a time"),
+    Option(
+        "context", _whole(64, 32_768), "of qwen3-tts: positions of a slot, 80 ms of speech each"
+    ),
+    Option("log_level", _choice(LOG_LEVELS), "debug, info, warning or error"),
+    Option(
+        "demo", _choice(DEMO), "viewers of the lanes and their crowds: auto (loopback), on, off"
+    ),
+    Option("log_format", _choice((logs.TEXT, logs.JSON)), "text or json, one line each"),
+    Option("node", _node, "this process's name behind a balancer: up to 64 of a-z, 0-9 and -"),
+    Option("agent_port", _whole(0, 65535), "TCP port that tells a balancer the slack; 0: any"),
+    Option("traces", _text, "OTLP endpoint for traces, e.g. http://127.0.0.1:4318/v1/traces"),
+    Option("trace_ratio", _ratio, "share of utterances that are traced", flag=False),
+    Option("max_connections", _whole(1, 1_000_000), "open connections in all"),
+    Option("max_connections_per_address", _whole(1, 1_000_000), "open connections of one address"),
+    Option("drain_timeout", _seconds(0, 3600), "seconds that speech may go on after SIGTERM"),
+    Option("grace", _seconds(0, 3600), "seconds that a session outlives its dropped socket"),
+    Option("hello_timeout", _seconds(0.05, 60), "seconds to wait for hello", flag=False),
+    Option("open_timeout", _seconds(0.05, 60), "seconds for the opening handshake", flag=False),
+    Option("close_timeout", _seconds(0.05, 60), "seconds for the closing handshake", flag=False),
+    Option("ping_interval", _seconds(0.05, 600), "seconds between keepalive pings", flag=False),
+    Option("ping_timeout", _seconds(0.05, 600), "seconds to wait for a pong", flag=False),
+    Option("slow_hold", _seconds(0.01, 600), "blocked seconds until speech is held", flag=False),
+    Option("slow_close", _seconds(0.02, 3600), "blocked seconds until the close", flag=False),
+    Option("max_message", _whole(KIB, 2**30), "bytes of one client message", flag=False),
+    Option("max_unsent", _whole(KIB, 2**30), "unsent bytes of one connection", flag=False),
+    Option("send_buffer", _whole(KIB, 2**30), "SO_SNDBUF", flag=False),
+    Option("notsent_lowat", _whole(KIB, 2**30), "TCP_NOTSENT_LOWAT", flag=False),
+    Option("write_limit", _whole(KIB, 2**30), "bytes at which the writer waits", flag=False),
+    Option("encoder_threads", _whole(1, 64), "threads that run wire encoders", flag=False),
+)
+DEFAULTS: Final = Settings()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add one flag per public option; texts stay texts until :func:`from_args`."""
+    parser.add_argument("--config", help="TOML file of these settings; flags and variables win")
+    for option in OPTIONS:
+        if not option.flag:
+            continue
+        flag = _flag(option)
+        shown = asdict(DEFAULTS)[option.name]
+        if isinstance(shown, bool):
+            parser.add_argument(
+                flag, action="store_const", const="1", default=None, help=option.help
+            )
+        else:
+            told = shown not in (None, (), HTTP_NEXT) and not isinstance(shown, dict)
+            suffix = f" (default {shown})" if told else ""
+            parser.add_argument(flag, default=None, help=option.help + suffix)
+
+
+def from_args(args: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
+    """Settings from parsed flags and the environment.
+
+    Raises :class:`SettingsError` naming the flag or variable, its value, and what would be
+    right.
+    """
+    given: dict[str, str | None] = vars(args)
+    values: dict[str, Any] = {}
+    filed = _filed(given.get("config") or environ.get("PLAYHEAD_CONFIG"))
+    for option in OPTIONS:
+        variable = "PLAYHEAD_" + option.name.upper()
+        text, source = given.get(option.name), _flag(option)
+        if text is None:
+            text, source = environ.get(variable), variable
+        if text is None:
+            text, source = filed.get(option.name), f"--config: {option.name}"
+        if text is None:
+            continue
+        try:
+            values[option.name] = option.parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{source}={text!r} is not usable: expected {error}") from None
+    return Settings(**values)
+
+
+def _filed(path: str | None) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        return config_file.read(path, (option.name for option in OPTIONS))
+    except config_file.ConfigError as error:
+        raise SettingsError(str(error)) from error
+
+
+def _flag(option: Option) -> str:
+    return "--" + option.name.replace("_", "-")
