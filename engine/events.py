@@ -63,7 +63,7 @@ class Outbox:
         self._events.append(event)
 
     def add_chunk(
-        self, chunk: ChunkWork, start: int, pcm: Pcm, words: tuple[Word, ...], now: float = 0.0
+        self, chunk: ChunkWork, start: int, pcm: Pcm, words: tuple[Word, ...], now: float
     ) -> None:
         """Audio made by ``now``, with how it was routed."""
         self._events.append(

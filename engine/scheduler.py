@@ -111,7 +111,7 @@ class Scheduler:
         believed, starved = head.depth(now), head.starved
         if head.on_report(report, now):
             self.tally.reports += 1
-            self.tally.belief_error += abs(believed - report.buffered / self.model.sample_rate)
+            self.tally.believed(abs(believed - report.buffered / self.model.sample_rate))
             late = max(head.overdue(now), head.starved - starved)
             stream.learner.observe(report, late, now)
 
@@ -151,10 +151,8 @@ class Scheduler:
         """Results of an LM dispatch that took ``service`` seconds."""
         self._dispatcher.done(Lane.LM)
         results = list(results)
-        frames = sum(result.frames for result in results)
-        self.meters[Lane.LM].done(
-            service, [service] * len(dispatch.steps), frames * self._frame_seconds
-        )
+        audio = sum(result.frames for result in results) * self._frame_seconds
+        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), audio)
         for result in results:
             stream = self._streams[result.utterance]
             stream.stepping = False
@@ -219,6 +217,11 @@ class Scheduler:
         """Utterances whose listener is not held: those that take the lanes' time."""
         return sum(not stream.playhead.frozen for stream in self._streams.values())
 
+    @property
+    def parked(self) -> int:
+        """Utterances left alone because their listeners hold enough."""
+        return self._watch.parked
+
     def streams(self) -> Iterable[Stream]:
         """Every live utterance, for statistics. Read only."""
         return self._streams.values()
@@ -264,7 +267,7 @@ class Scheduler:
         start = stream.playhead.sent
         last = stream.ended and stream.taken == stream.ready
         words = stream.pop_words(math.inf if last else start + len(pcm))
-        self._out.add_chunk(chunk, start, pcm, words)
+        self._out.add_chunk(chunk, start, pcm, words, now)
         stream.playhead.on_sent(len(pcm), now)
         self._ledger.serve(stream.request.client, len(pcm) / self.model.sample_rate)
         self.tally.chunks[chunk.lane] += 1

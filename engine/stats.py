@@ -37,6 +37,7 @@ class EngineStats:
     belief_error: float  # summed seconds over all reports
     finished: dict[Finish, int]
     parked: int = 0  # utterances whose listeners hold enough for now
+    max_utilisation: float = 1.0  # of the promised share; infinite: only slots count
     held: int = 0  # utterances whose listeners are paused or cut off
     belief_errors: tuple[int, ...] = ()  # reports by error, see events.BELIEF_BOUNDS
 
@@ -60,7 +61,9 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         reports_clamped=tally.reports_clamped,
         belief_error=tally.belief_error,
         finished=dict(tally.finished),
+        parked=scheduler.parked,
         held=scheduler.live - playing,
+        max_utilisation=scheduler.config.max_utilisation,
         belief_errors=tuple(tally.belief_errors),
     )
 

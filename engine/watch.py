@@ -57,6 +57,11 @@ class Watch:
         """Streams that wait for ``lane``."""
         return sum(len(streams) for lanes, streams in self._blocked.items() if lane in lanes)
 
+    @property
+    def parked(self) -> int:
+        """Streams that time alone wakes: their listeners hold enough."""
+        return sum(until < math.inf for until, _ in self._idle.values())
+
     def forget(self, stream: Stream) -> None:
         """``stream`` is over."""
         self._unblock(stream.request.utterance)

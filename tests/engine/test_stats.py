@@ -53,6 +53,7 @@ def test_reports_promotions_and_belief_errors_are_passed_on() -> None:
     stats = snapshot(one.scheduler, one.now)
     assert (stats.reports, stats.promoted) == (1, 4)
     assert stats.belief_error == pytest.approx(samples / 2000)
+    assert (sum(stats.belief_errors), stats.parked, stats.held) == (1, 0, 0)
 
 
 def test_utilisation_is_what_the_live_ones_take_of_all_workers() -> None:

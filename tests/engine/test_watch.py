@@ -104,3 +104,13 @@ def test_a_blocked_stream_wakes_when_something_happens_and_can_end() -> None:
     assert watch.blocked(Lane.LM) == 0
     watch.release(frozenset({Lane.LM}))
     assert names(watch.awake(0.0)) == [1]
+
+
+def test_the_parked_are_those_that_time_alone_wakes() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    for each, until in ((one, 5.0), (two, math.inf)):
+        watch.touch(each)
+        watch.rest(each, until)
+    assert watch.parked == 1
+    watch.awake(6.0)
+    assert watch.parked == 0

@@ -42,7 +42,7 @@ ENVIRON = {
 @contextmanager
 def serving(*flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server process with the real engine and a fake voice, and its port."""
-    command = [sys.executable, str(SERVER), "serve", "--port", "0", *flags]
+    command = [sys.executable, str(SERVER), "serve", "--port", "0", "--http-port", "off", *flags]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
     ) as process:
