@@ -30,4 +30,4 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=2)"]
 ENTRYPOINT ["playhead"]
 # Reachable from outside the container only as far as its published ports allow.
-CMD ["serve", "--host", "0.0.0.0", "--port", "8080", "--allow-remote"]
+CMD ["serve", "--host", "0.0.0.0", "--port", "8080", "--open"]

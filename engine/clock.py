@@ -16,7 +16,7 @@ def monotonic() -> float:
 
 
 def wall() -> float:
-    """Seconds since the Unix epoch, for log lines and file names only."""
+    """Seconds since the Unix epoch: for log lines, file names, and dates that people set."""
     return time.time()
 
 

@@ -1,4 +1,4 @@
-"""The console command ``playhead``: ``serve``, ``say``, ``simulate``, ``bench``.
+"""The console command ``playhead``: ``serve``, ``say``, ``keys``, ``simulate``, ``bench``.
 
 Subcommands import what they need when they run, so that ``playhead --help`` is quick.
 """
@@ -32,6 +32,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from playhead.client import say
 
         return say.run(args)
+    if args.command == "keys":
+        from playhead.gateway import keys_cli
+
+        return keys_cli.run(args, environ)
     if args.command == "simulate":
         from playhead.engine import simulate
 
@@ -68,6 +72,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     gateway_settings.add_arguments(doctor)
     say = commands.add_parser("say", help="speak a text through a running server")
+    keys = commands.add_parser("keys", help="make, list and revoke API keys")
     simulate = commands.add_parser("simulate", help="compare urgency signals in virtual time")
     bench = commands.add_parser("bench", help="measure a running server with virtual listeners")
     # The flags of a command come with its module, which is imported only when that is asked for.
@@ -76,6 +81,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         from playhead.client.say import add_arguments as say_arguments
 
         say_arguments(say)
+    if chosen == "keys":
+        from playhead.gateway.keys_cli import add_arguments as keys_arguments
+
+        keys_arguments(keys)
     if chosen == "simulate":
         from playhead.engine.simulate import add_arguments as simulate_arguments
 

@@ -25,12 +25,15 @@ class Connection:
         self._wire = wire
         self._line = Line(peer, settings, self)
         self._host: SessionHost | None = None
+        grant = peer.grant
+        assert grant is not None, "nobody gets here without passing the gate"
+        self._grant = grant
         self._first = True  # the next message may be a hello
         self._replaying = False  # a resumed session sends what it kept, at once
 
     async def run(self) -> None:
         """Serve until the connection is closed. Raises nothing for a peer that vanishes."""
-        self._host = self._hub.open(self, clock.monotonic())
+        self._host = self._hub.open(self, self._grant, clock.monotonic())
         try:
             await self._line.run()
         finally:
@@ -104,7 +107,7 @@ class Connection:
         self._hub.abandon(self._host)
         self._host = None
         resumes = self._hub.metrics.resumes
-        host = self._hub.registry.get(hello.resume.session)
+        host = self._hub.find(hello.resume.session, self._grant.owner)
         if host is not None:
             self._replaying = True
             owned = host.session.owned_by(hello.resume)
@@ -114,7 +117,7 @@ class Connection:
                 resumes.labels("replay_lost" if owned else "token").inc()
             self._replaying = False
             return
-        stone = self._hub.registry.tombstone(hello.resume.session, now)
+        stone = self._hub.registry.tombstone(hello.resume.session, self._grant.owner, now)
         resumes.labels("unknown" if stone is None else "ended").inc()
         for effect in refuse_resume(hello.resume, stone, now):
             if isinstance(effect, Send):

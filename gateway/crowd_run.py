@@ -8,6 +8,7 @@ import asyncio
 from typing import Any, Final
 
 from playhead.engine import clock
+from playhead.gateway.access import Grant, unmetered
 from playhead.gateway.crowd import Crowd, Member
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
@@ -42,8 +43,8 @@ class CrowdRun:
         self._owner: object = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def obey(self, order: CrowdOrder, owner: object) -> None:
-        """Start, change or end the crowd."""
+    def obey(self, order: CrowdOrder, owner: object, grant: Grant) -> None:
+        """Start, change or end the crowd, in the name of the viewer that holds ``grant``."""
         self._owner = owner
         self._dismiss()
         if not order.listeners:
@@ -51,7 +52,7 @@ class CrowdRun:
             return
         now = clock.monotonic()
         for member in self._crowd.start(order.listeners, order.reports, now):
-            self._hosts.append((member, self._hub.open(_Wire(member), now)))
+            self._hosts.append((member, self._hub.open(_Wire(member), unmetered(grant.owner), now)))
         self._tick()
 
     def left(self, owner: object) -> None:

@@ -8,7 +8,7 @@ socket takes nothing. Event loop only.
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from playhead.engine import clock
 from playhead.engine.types import AudioChunk, EngineEvent, Finish, Finished, ListenerState
@@ -26,10 +26,13 @@ from playhead.gateway.effects import (
     Submit,
 )
 from playhead.gateway.encoding import EncodedAudio, EncoderFailed, EncoderPipe, PipeOutput
-from playhead.gateway.messages import Audio, ClientMessage, ResumeFrom, ServerMessage
+from playhead.gateway.messages import Audio, ClientMessage, ResumeFrom
 from playhead.gateway.meter import SessionMeter
+from playhead.gateway.outlet import Outlet as Outlet
 from playhead.gateway.protocol import ProtocolError
 from playhead.gateway.session import Session
+from playhead.gateway.session_dialogue import DRAINING
+from playhead.gateway.session_queue import Fault
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -43,21 +46,12 @@ TIMER_STEP: Final = 0.001
 """uvloop's timers have whole milliseconds; an earlier wake-up would only re-arm."""
 
 
-class Outlet(Protocol):
-    """Where messages to the client go."""
-
-    def send(self, message: ServerMessage) -> None:
-        """Queue a message."""
-
-    def close(self, code: int, reason: str) -> None:
-        """Close after everything queued."""
-
-
 class SessionHost:
     """Performs the effects of one session."""
 
-    def __init__(self, session: Session, hub: "Hub", outlet: Outlet) -> None:
+    def __init__(self, session: Session, hub: "Hub", outlet: Outlet, owner: str) -> None:
         self.session = session
+        self.owner = owner  # see access.Grant
         self.outlet: Outlet | None = outlet
         self._hub = hub
         self._meter = SessionMeter(hub.metrics, hub.facts.model_rate, session.id)
@@ -129,10 +123,10 @@ class SessionHost:
         """Take nothing new, and speak on until ``deadline``."""
         self._perform(self.session.drain(deadline, now), now)
 
-    def stop(self, code: int, reason: str, now: float) -> None:
-        """End at once."""
+    def stop(self, code: int, reason: str, now: float, fault: Fault = DRAINING) -> None:
+        """End at once; what is alive fails with ``fault``."""
         if not self._closed:
-            self._perform(self.session.stop(code, reason, now), now)
+            self._perform(self.session.stop(code, reason, now, fault), now)
 
     def engine_event(self, event: EngineEvent, now: float) -> None:
         """An event of one of this session's utterances. Raises nothing."""
@@ -152,6 +146,7 @@ class SessionHost:
     def close(self) -> None:
         """Let go of timer and encoders; the session has ended."""
         self._closed = True
+        self.session.allowance.speaking(False)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -278,6 +273,7 @@ class SessionHost:
             self.close()
             self._hub.bury(self, now)
             return
+        self.session.allowance.speaking(not self.session.idle)
         due = self.session.get_timer()
         if due == self._timer_at and self._timer is not None:
             return

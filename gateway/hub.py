@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from playhead.codecs import registry as codecs
 from playhead.engine import clock
 from playhead.engine.types import EngineEvent, Finished
+from playhead.gateway.access import Grant
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.encoding import EncoderPipe, PipeOutput
 from playhead.gateway.host import Outlet, SessionHost
@@ -15,6 +17,10 @@ from playhead.gateway.metered import MeteredEncoder
 from playhead.gateway.metrics import Metrics
 from playhead.gateway.registry import Registry, new_secret
 from playhead.gateway.session import ServerFacts, Session
+from playhead.gateway.session_queue import Fault
+
+POLICY_VIOLATION: Final = 1008
+REVOKED: Final = Fault("revoked", "the API key of this session is no longer valid")
 
 
 class Hub:
@@ -66,20 +72,40 @@ class Hub:
 
     # -- sessions ---------------------------------------------------------------------------
 
-    def open(self, outlet: Outlet, now: float, facts: ServerFacts | None = None) -> SessionHost:
-        """A fresh session for a connection that has just opened. ``facts`` other than all's."""
+    def open(
+        self, outlet: Outlet, grant: Grant, now: float, facts: ServerFacts | None = None
+    ) -> SessionHost:
+        """A fresh session for a client that has been let in. ``facts`` other than all's."""
         identity = new_secret()
-        # The session is its own key of fairness: without API keys nothing better is known, and
-        # listeners behind one address do not share a network.
-        facts = facts or self.facts
-        session = Session(facts, session=identity, token=new_secret(), client=identity, now=now)
-        host = SessionHost(session, self, outlet)
+        # What is learned of a listener's network is kept by session: those behind one address,
+        # or with one key, do not share it.
+        session = Session(
+            facts or self.facts,
+            session=identity,
+            token=new_secret(),
+            client=identity,
+            now=now,
+            allowance=grant.allowance(),
+        )
+        host = SessionHost(session, self, outlet, grant.owner)
         self.registry.add(host)
         self.metrics.sessions.set(len(self.registry))
         host.open(now)
         if self.drain_deadline is not None:  # the handshake began before the drain did
             host.drain(self.drain_deadline, now)
         return host
+
+    def find(self, session: str, owner: str) -> SessionHost | None:
+        """The living session of that id, if it belongs to ``owner``. Another's does not exist."""
+        host = self.registry.get(session)
+        return host if host is not None and host.owner == owner else None
+
+    def expel(self, valid: Callable[[str], bool], now: float) -> int:
+        """End all sessions whose owner is no longer ``valid``; how many there were."""
+        expelled = [host for host in self.registry if not valid(host.owner)]
+        for host in expelled:
+            host.stop(POLICY_VIOLATION, REVOKED.message, now, REVOKED)
+        return len(expelled)
 
     def abandon(self, host: SessionHost) -> None:
         """Forget a fresh session whose connection returns to an older one."""
@@ -92,7 +118,7 @@ class Hub:
         if self.registry.get(host.id) is not host:
             return
         self.counters.update(host.session.counters)
-        self.registry.bury(host.session.tombstone(), now)
+        self.registry.bury(host.session.tombstone(), host.owner, now)
         self.engine.forget(host.id)
         self.metrics.sessions.set(len(self.registry))
 

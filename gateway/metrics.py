@@ -24,6 +24,13 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 REFUSALS: Final = (
     "connections",
     "connections_per_address",
+    "connections_per_key",
+    "unauthorized",
+    "guesses",
+    "misplaced_key",
+    "role",
+    "tickets",
+    "no_keys",
     "draining",
     "not_ready",
     "origin",

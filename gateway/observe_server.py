@@ -129,7 +129,8 @@ class Viewing:
             case Watch(session):
                 self._session = session
             case CrowdOrder():
-                self._crowd.obey(order, self)
+                assert self.peer.grant is not None, "nobody gets here without passing the gate"
+                self._crowd.obey(order, self, self.peer.grant)
 
     async def _tell(self) -> None:
         while True:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from playhead.engine import clock
+from playhead.gateway.access import Grant
 from playhead.gateway.admission import ConnectionCaps, address_key
 from playhead.gateway.dialects.base import Dialect
 from playhead.gateway.settings import Settings
@@ -64,6 +65,7 @@ class Peer(ServerConnection):
         self.flow: FlowListener | None = None
         self.dialect: Dialect | None = None  # None: the native protocol
         self.max_unsent = settings.max_unsent
+        self.grant: Grant | None = None  # from the moment it is let in
         self._settings = settings
         self._caps = caps
         self._pauses: set[str] = set()
@@ -88,7 +90,16 @@ class Peer(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the connection out."""
         self._caps.leave(self.address)
+        if self.grant is not None:
+            self.grant.leave()
         super().connection_lost(exc)
+
+    def admit(self, grant: Grant) -> None:
+        """This connection is served under ``grant``, which counts it until it is gone."""
+        if self.protocol.state is State.CLOSED:
+            return  # it went away while it waited for its turn, and nobody would count it out
+        self.grant = grant
+        grant.enter()
 
     def data_received(self, data: bytes) -> None:
         """Stamp what was read, then let the protocol have it."""

@@ -35,7 +35,7 @@ class Registry(Generic[Host]):
 
     def __init__(self, *, max_tombstones: int = MAX_TOMBSTONES) -> None:
         self._live: dict[str, Host] = {}
-        self._stones: OrderedDict[str, Tombstone] = OrderedDict()
+        self._stones: OrderedDict[str, tuple[Tombstone, str]] = OrderedDict()
         self._max = max_tombstones
 
     def __len__(self) -> int:
@@ -57,21 +57,22 @@ class Registry(Generic[Host]):
         """Forget a session without a trace. Unknown ones are ignored."""
         self._live.pop(session, None)
 
-    def bury(self, stone: Tombstone, now: float) -> None:
-        """A session has ended; remember what it still tells."""
+    def bury(self, stone: Tombstone, owner: str, now: float) -> None:
+        """A session of ``owner`` has ended; remember what it still tells."""
         self._live.pop(stone.session, None)
-        self._stones[stone.session] = stone
+        self._stones[stone.session] = (stone, owner)
         self._expire(now)
 
-    def tombstone(self, session: str, now: float) -> Tombstone | None:
-        """What is remembered of an ended session."""
+    def tombstone(self, session: str, owner: str, now: float) -> Tombstone | None:
+        """What is remembered of an ended session, if it was ``owner``'s."""
         self._expire(now)
-        return self._stones.get(session)
+        stone, its_owner = self._stones.get(session, (None, owner))
+        return stone if its_owner == owner else None
 
     def _expire(self, now: float) -> None:
         # Every stone is kept equally long, so the first is the one to go.
         while self._stones:
-            oldest = next(iter(self._stones.values()))
+            oldest, _ = next(iter(self._stones.values()))
             if oldest.expires > now and len(self._stones) <= self._max:
                 return
             self._stones.popitem(last=False)

@@ -16,6 +16,7 @@ from playhead.codecs import registry as codecs
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway import gpu, logs
+from playhead.gateway.access_guard import Guard
 from playhead.gateway.api.listener import open_api
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.limits import Limits
@@ -40,6 +41,11 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
     configure_logging(settings.log_level, settings.log_format)
     try:
+        guard = Guard(settings)
+    except SettingsError as error:
+        print(f"playhead serve: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
         listeners = listen(settings)
     except ListenError as error:
         print(f"playhead serve: {error}", file=sys.stderr)
@@ -58,7 +64,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return 128 + signal.SIGINT
         if settings.model == HIBARI:  # an accelerator's lanes were measured with longer turns
             _share_interpreter()
-        return uvloop.run(_serve(settings, facts, served, listeners))
+        return uvloop.run(_serve(settings, guard, facts, served, listeners))
 
 
 def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
@@ -100,14 +106,14 @@ def _share_interpreter() -> None:
 
 
 async def _serve(
-    settings: Settings, facts: ServerFacts, served: Served, listeners: Listeners
+    settings: Settings, guard: Guard, facts: ServerFacts, served: Served, listeners: Listeners
 ) -> int:
     def open_engine(deliver: Deliver) -> Engine:
         engine = Engine(served.runner, EngineConfig(served.lanes, served.policy), deliver)
         engine.start()
         return engine
 
-    server = GatewayServer(settings, facts, open_engine)
+    server = GatewayServer(settings, facts, open_engine, guard=guard)
     if settings.model != HIBARI:
         server.metrics.registry.register(GpuCollector(gpu.library()))
     stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -116,10 +122,11 @@ async def _serve(
     api = open_api(server)
     if listeners.http is not None:
         await api.start(listeners.http)
-    address = page_address(settings.host, server.port)
+    secure = settings.tls_cert is not None
+    address = page_address(settings.host, server.port, secure=secure)
     _tell(f"playhead with voice {facts.default_voice} is ready: {address}")
     if listeners.http is not None:
-        _tell(f"HTTP API: {page_address(settings.host, api.port)}v1")
+        _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
     dead = await _until_stopped(server, stop)
     await server.drain(GOING_AWAY if dead else stop.result())
     await api.stop()
@@ -162,9 +169,9 @@ def _watch_signals(server: GatewayServer, stop: "asyncio.Future[int]", patience:
     loop.add_signal_handler(signal.SIGINT, on_signal, GOING_AWAY)
 
 
-def page_address(host: str, port: int) -> str:
+def page_address(host: str, port: int, *, secure: bool = False) -> str:
     """The URL at which a browser on this machine finds the page."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)
     if ":" in shown and not shown.startswith("["):
         shown = f"[{shown}]"
-    return f"http://{shown}:{port}/"
+    return f"{'https' if secure else 'http'}://{shown}:{port}/"

@@ -2,22 +2,23 @@
 
 import asyncio
 import contextlib
-import json
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any, Final, Literal, cast
 
 from playhead.engine import clock
 from playhead.engine.types import EngineEvent
-from playhead.gateway.admission import ConnectionCaps, origin_allowed
+from playhead.gateway.access import Access, Denied
+from playhead.gateway.access_gate import TICKETS_PATH, Gate
+from playhead.gateway.access_guard import Guard
+from playhead.gateway.admission import ConnectionCaps
 from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
 from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
-from playhead.gateway.http import HttpSite, Page, Readiness, load_pages, response
+from playhead.gateway.http import HttpSite, Page, Readiness, load_pages
 from playhead.gateway.hub import Hub
 from playhead.gateway.listener import BACKLOG
 from playhead.gateway.listener import bind as bind
@@ -37,7 +38,8 @@ log: Final = logging.getLogger("playhead.gateway.server")
 SESSION_PATH: Final = "/v1/session"
 GOING_AWAY: Final = 1001
 SERVICE_RESTART: Final = 1012
-RETRY_AFTER: Final = "5"
+CHECK_KEYS: Final = 2.0
+"""Seconds between looks at the files of keys and certificates: both take effect within."""
 DRAIN_POLL: Final = 0.02
 _SUBPROTOCOLS: Final = [Subprotocol(name) for name in SUBPROTOCOLS]
 
@@ -57,6 +59,7 @@ class GatewayServer:
         open_engine: Callable[[Deliver], EngineDoor],
         *,
         pages: Mapping[str, Page] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = Metrics()
@@ -67,7 +70,15 @@ class GatewayServer:
         self.draining = False
         self._hurry = asyncio.Event()
         self._handlers: set[asyncio.Task[None]] = set()
-        self._caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
+        self.caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
+        self.guard = guard or Guard(settings)
+        self.access = Access(
+            self.guard.keys,
+            address_connections=settings.max_connections_per_address,
+            wall=clock.wall,
+        )
+        self.gate = Gate(settings, self.access, self.caps, self.metrics, self._closed)
+        self._watcher: asyncio.Task[None] | None = None
         self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
         self._site = HttpSite(
             load_pages() if pages is None else pages, self.readiness, self.metrics.text
@@ -95,8 +106,10 @@ class GatewayServer:
             max_size=settings.max_message,
             write_limit=settings.write_limit,
             backlog=BACKLOG,
+            **self.guard.options(settings.open_timeout),
         )
         self._lag.start()
+        self._watcher = asyncio.create_task(self._watch())
 
     @property
     def port(self) -> int:
@@ -131,6 +144,16 @@ class GatewayServer:
         }
         return Readiness(reason == "ready", reason, load, alive)
 
+    async def _watch(self) -> None:
+        """Take up changed keys and certificates, and end what is no longer allowed."""
+        while True:
+            await asyncio.sleep(CHECK_KEYS)
+            if self.guard.refresh() and self.guard.keys is not None:
+                self.access.replace(self.guard.keys)
+            expelled = self.hub.expel(self.access.valid, clock.monotonic())
+            if expelled:
+                log.info("%d sessions closed: their keys are no longer valid", expelled)
+
     # -- down -------------------------------------------------------------------------------
 
     async def drain(self, code: int = SERVICE_RESTART) -> None:
@@ -162,31 +185,42 @@ class GatewayServer:
                     self._server.wait_closed(), self.settings.close_timeout + 1.0
                 )
         self._lag.stop()
+        if self._watcher is not None:
+            self._watcher.cancel()
         self.hub.close()
         self.hub.engine.stop()
 
     # -- connections ------------------------------------------------------------------------
 
     def _peer(self, *args: Any, **kwargs: Any) -> Peer:
-        return Peer(*args, settings=self.settings, caps=self._caps, **kwargs)
+        return Peer(*args, settings=self.settings, caps=self.caps, **kwargs)
 
     def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
         assert isinstance(peer, Peer)
-        if request.path.partition("?")[0] == SESSION_PATH:
-            return (
-                self._refuse_origin(request)
-                or self._refuse_subprotocol(request)
-                or self._refuse_load(peer)
-            )
+        try:
+            return self._route(peer, request)
+        except Denied as denied:
+            return self.gate.refuse(denied)
+
+    def _route(self, peer: Peer, request: Request) -> Response | None:
+        """None: the peer is let in. Raises :class:`Denied`."""
+        path = request.path.partition("?")[0]
+        if path == SESSION_PATH:
+            self.gate.check_page(request)
+            _check_subprotocol(request)
+            self.gate.let_in(peer, request)
+            return None
+        if path == TICKETS_PATH:
+            return self.gate.ticket(peer, request)
         if is_viewer(request):
-            refusal = self._refuse_origin(request) or self._gallery.answer(request)
-            return refusal or self._refuse_load(peer)
+            self.gate.check_page(request)
+            if (answer := self._gallery.answer(request)) is None:
+                self.gate.let_in(peer, request)
+            return answer
         route = upgrade.route_of(request)
         if route is None:
             return self._site.respond(request)
-        refusal = self._refuse_origin(request) or self._refuse_load(peer)
-        if refusal is not None:
-            return refusal
+        self.gate.let_in(peer, request)
         dialect = upgrade.open_dialect(route, request, self.hub.facts)
         if isinstance(dialect, Response):
             self.metrics.refused("request")
@@ -194,66 +228,12 @@ class GatewayServer:
         peer.dialect = dialect
         return None
 
-    def _refuse_origin(self, request: Request) -> Response | None:
-        origins = request.headers.get_all("Origin")
-        hosts = request.headers.get_all("Host")
-        settings = self.settings
-        if len(origins) > 1 or not origin_allowed(
-            origins[0] if origins else None,
-            hosts[0] if len(hosts) == 1 else "",
-            settings.origins,
-            allow_remote=settings.allow_remote,
-        ):
-            return self._refusal(
-                HTTPStatus.FORBIDDEN,
-                "origin",
-                "pages of this origin may not connect",
-                "a page of this server or of this machine, or one named with --origins",
-            )
-        return None
-
-    def _refuse_subprotocol(self, request: Request) -> Response | None:
-        offered = upgrade.offered(request)
-        if request.headers.get("Upgrade") and not set(offered) & set(SUBPROTOCOLS):
-            return self._refusal(
-                HTTPStatus.BAD_REQUEST,
-                "subprotocol",
-                "no known WebSocket subprotocol was offered",
-                "Sec-WebSocket-Protocol: " + " or ".join(SUBPROTOCOLS),
-            )
-        return None
-
-    def _refuse_load(self, peer: Peer) -> Response | None:
-        """Whether the server can take one more connection."""
+    def _closed(self) -> tuple[str, str] | None:
         if self.draining:
-            return self._busy("draining", "the server is going down")
+            return "draining", "the server is going down"
         if self.hub.engine.dead is not None:
-            return self._busy("not_ready", "the speech engine has stopped")
-        reason = self._caps.refusal(peer.address)
-        if reason == "connections":
-            return self._busy(reason, "too many connections")
-        if reason is not None:
-            return self._refusal(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                reason,
-                "too many connections from this address",
-                f"at most {self.settings.max_connections_per_address} at a time",
-                retry=True,
-            )
+            return "not_ready", "the speech engine has stopped"
         return None
-
-    def _busy(self, reason: str, message: str) -> Response:
-        return self._refusal(
-            HTTPStatus.SERVICE_UNAVAILABLE, reason, message, "try again later", retry=True
-        )
-
-    def _refusal(
-        self, status: HTTPStatus, code: str, message: str, expected: str, *, retry: bool = False
-    ) -> Response:
-        self.metrics.refused(code)
-        body = json.dumps({"code": code, "message": message, "expected": expected}) + "\n"
-        headers = {"Retry-After": RETRY_AFTER} if retry else {}
-        return response(status, body, content_type="application/json", headers=headers)
 
     async def _handle(self, peer: ServerConnection) -> None:
         assert isinstance(peer, Peer)
@@ -274,6 +254,16 @@ class GatewayServer:
         encoding = str(peer.subprotocol).rpartition(".")[2]
         wire = Wire(cast(Literal["msgpack", "json"], encoding))
         return Connection(peer, self.hub, wire, self.settings)
+
+
+def _check_subprotocol(request: Request) -> None:
+    if request.headers.get("Upgrade") and not set(upgrade.offered(request)) & set(SUBPROTOCOLS):
+        raise Denied(
+            400,
+            "subprotocol",
+            "no known WebSocket subprotocol was offered",
+            "Sec-WebSocket-Protocol: " + " or ".join(SUBPROTOCOLS),
+        )
 
 
 def _select_subprotocol(

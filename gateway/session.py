@@ -18,6 +18,7 @@ from collections import Counter
 
 from playhead.codecs.base import Encoded
 from playhead.engine.types import AudioChunk, Finished, TextWarning
+from playhead.gateway.access_quota import Allowance
 from playhead.gateway.effects import Close, Effect, Send
 from playhead.gateway.messages import (
     ClientMessage,
@@ -31,6 +32,8 @@ from playhead.gateway.protocol_parse import ProtocolError
 from playhead.gateway.session_budget import Budget, Verdict
 from playhead.gateway.session_channel import Channel
 from playhead.gateway.session_dialogue import DRAINING, Dialogue
+from playhead.gateway.session_queue import Fault
+from playhead.gateway.session_ready import ready
 from playhead.gateway.session_resume import refusal, refuse_resume
 from playhead.gateway.session_states import State
 from playhead.gateway.session_types import ServerFacts, Tombstone, digest, error_event, token_fits
@@ -45,9 +48,17 @@ class Session:
     """
 
     def __init__(
-        self, facts: ServerFacts, *, session: str, token: str, client: str, now: float
+        self,
+        facts: ServerFacts,
+        *,
+        session: str,
+        token: str,
+        client: str,
+        now: float,
+        allowance: Allowance | None = None,
     ) -> None:
         self.id = session
+        self.allowance = allowance or Allowance()
         self.counters: Counter[str] = Counter()
         self._facts = facts
         self._limits = facts.limits
@@ -67,6 +78,7 @@ class Session:
             self._channel,
             self.counters,
             client,
+            self.allowance,
             lambda now: [Send(self._ready(now, resumed=False))],
         )
 
@@ -210,28 +222,14 @@ class Session:
         return alive and named and fits
 
     def _ready(self, now: float, *, resumed: bool) -> Ready:
-        facts, speech = self._facts, self._dialogue.speech
-        return Ready(
+        return ready(
+            self._facts,
+            self._dialogue.speech,
             session=self.id,
             token=self._token,
             resumed=resumed,
-            codec=speech.format.codec,
-            sample_rate=speech.format.sample_rate,
-            pre_skip=speech.format.pre_skip,
-            packet_samples=speech.format.packet_samples,
-            voice=speech.style.voice,
-            voices=facts.voices,
-            language=speech.style.language,
-            languages=facts.languages,
-            instruct=facts.takes_instruct,
-            formats=facts.formats,
-            limits=self._limits.public(),
-            grace=self._limits.grace * 1_000,
-            epoch=speech.epoch,
-            time=now * 1_000,
-            model=facts.model,
-            server=facts.server,
             received=self._received,
+            now=now,
         )
 
     # ------------------------------------------------------------ time
@@ -275,12 +273,12 @@ class Session:
         told = Draining(seq=self._channel.next_seq, deadline=max(0.0, deadline - now) * 1_000)
         return self._channel.post(told) + self._dialogue.drain(now)
 
-    def stop(self, code: int, reason: str, now: float) -> list[Effect]:
-        """End at once: live utterances fail with ``draining``, then ``Close(code, reason)``."""
+    def stop(self, code: int, reason: str, now: float, fault: Fault = DRAINING) -> list[Effect]:
+        """End at once: live utterances fail with ``fault``, then ``Close(code, reason)``."""
         if self.ended:
             return []
         greeted = self._dialogue.greeted
-        effects = self._dialogue.speech.fail_all(DRAINING, now) if greeted else []
+        effects = self._dialogue.speech.fail_all(fault, now) if greeted else []
         return [*effects, *self._end(now), Close(code, reason)]
 
     def tombstone(self) -> Tombstone:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from playhead.codecs.registry import UnsupportedCodec, UnsupportedRate
+from playhead.gateway.access_quota import Allowance, Excess
 from playhead.gateway.effects import Close, Effect, Send
 from playhead.gateway.messages import (
     Ack,
@@ -37,12 +38,14 @@ class Dialogue:
         channel: Channel,
         counters: Counter[str],
         client: str,
+        allowance: Allowance,
         welcome: Callable[[float], list[Effect]],
     ) -> None:
         self._facts = facts
         self._channel = channel
         self._counters = counters
         self._client = client
+        self._allowance = allowance
         self._welcome = welcome
         self._opened = TokenBucket(facts.limits.open_rate, facts.limits.open_burst)
         self._draining = False
@@ -135,6 +138,8 @@ class Dialogue:
                 f"at most {rate:g} a second",
                 retry_after=self._opened.wait(),
             )
+        if (excess := self._allowance.stream()) is not None and self.speech.idle:
+            raise _over(excess)
         effects = self.speech.open(start, now)
         self.state = State.COMPOSING
         return effects
@@ -150,12 +155,21 @@ class Dialogue:
     def _open_with_text(self, message: Text, now: float) -> list[Effect]:
         if not message.text:
             return []  # an empty token of an LLM is no utterance
-        self.speech.check_text(message.text)
-        return self._open(Start(), now) + self.speech.add_text(message.text)
+        self._check_text(message.text, now)
+        return self._open(Start(), now) + self._take_text(message.text)
 
     def _add_text(self, message: Text, now: float) -> list[Effect]:
-        self.speech.check_text(message.text)
-        return self.speech.add_text(message.text)
+        self._check_text(message.text, now)
+        return self._take_text(message.text)
+
+    def _check_text(self, text: str, now: float) -> None:
+        self.speech.check_text(text)
+        if text and (excess := self._allowance.text(now)) is not None:
+            raise _over(excess)
+
+    def _take_text(self, text: str) -> list[Effect]:
+        self._allowance.spend(len(text))
+        return self.speech.add_text(text)
 
     def _end_text(self, message: ClientMessage, now: float) -> list[Effect]:
         self._rest()
@@ -194,6 +208,16 @@ class Dialogue:
 
     def _refuse_draining(self, message: ClientMessage, now: float) -> list[Effect]:
         raise ProtocolError("draining", DRAINING.message, "a new session, on another server")
+
+
+def _over(excess: Excess) -> ProtocolError:
+    what = excess.limit.replace("_", " ")
+    return ProtocolError(
+        "rate_limited" if excess.limit == "characters_per_minute" else "overloaded",
+        f"this {excess.account} has used up its {what}",
+        f"at most {excess.most} {what}; send it again after retry_after",
+        retry_after=excess.retry_after,
+    )
 
 
 def _halves(fault: ValueError) -> tuple[str, str]:

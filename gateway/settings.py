@@ -69,7 +69,10 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     http_port: int = HTTP_NEXT
-    allow_remote: bool = False
+    open: bool = False
+    keys: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     origins: tuple[str, ...] = ()
     urgency: Urgency = Urgency.REPORTED
     lead: LeadLimits = field(default_factory=LeadLimits)
@@ -104,12 +107,16 @@ class Settings:
     encoder_threads: int = 2
 
     def __post_init__(self) -> None:
-        if not self.allow_remote and not is_loopback(self.host):
+        if self.keys is None and not self.open and not is_loopback(self.host):
             raise SettingsError(
-                f"--host {self.host} would serve other machines, and there are no API keys yet: "
-                "anybody who reaches the port could use it. Keep --host 127.0.0.1, or add "
-                "--allow-remote when the network is trusted"
+                f"--host {self.host} would serve other machines without asking for a key: anybody "
+                "who reaches the port could use it. Make a key with `playhead keys add` and name "
+                "its file with --keys, or add --open when everybody there is trusted"
             )
+        if self.open and self.keys is not None:
+            raise SettingsError("--open and --keys contradict each other: choose one")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise SettingsError("--tls-cert and --tls-key go together")
         if (self.model == HIBARI) != (self.weights is None):
             raise SettingsError(
                 f"--weights go with --model {ACCELERATED}: a model folder, a hub id, or "
@@ -138,7 +145,10 @@ OPTIONS: Final = (
     Option("host", _text, "address to listen on"),
     Option("port", _whole(0, 65535), "TCP port; 0 takes any free one"),
     Option("http_port", _http_port, "TCP port of the HTTP API, or off (default next to --port)"),
-    Option("allow_remote", _boolean, "listen beyond this machine although there are no API keys"),
+    Option("open", _boolean, "serve whoever reaches the port, beyond this machine too"),
+    Option("keys", _text, "file of API keys (see `playhead keys`); clients must show one"),
+    Option("tls_cert", _text, "certificate chain, PEM; a renewed file is taken up by itself"),
+    Option("tls_key", _text, "its private key, PEM"),
     Option("origins", _origins, "pages of other sites that may connect, e.g. https://app.example"),
     Option("urgency", _urgency, "what sets the deadlines: reported, estimated or none"),
     Option(

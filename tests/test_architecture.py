@@ -25,7 +25,10 @@ MIN_DUPLICATE_LINES = 8
 CORE_ROOTS = (
     *("types", "clock", "playhead", "policy", "lead", "ledger", "scheduler", "simulator", "text"),
 )
-SANS_IO_ROOTS = ("protocol", "messages", "session", "effects", "heard", "outbox")  # prefixes
+SANS_IO_ROOTS = (  # prefixes
+    *("protocol", "messages", "session", "effects", "heard", "outbox"),
+    *("access_keys", "access_offer", "access_quota", "access_tickets"),
+)
 
 # Modules that block, wait, or talk to the world: never in a pure file.
 WORLD = {

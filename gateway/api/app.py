@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from playhead.gateway.admission import address_key, origin_allowed
+from playhead.gateway.access import Denied, Grant
+from playhead.gateway.access_gate import Gate
+from playhead.gateway.admission import address_key
 from playhead.gateway.api.call import SpeechCall
 from playhead.gateway.api.errors import (
     NOT_FOUND,
-    RATE_LIMIT,
-    RETRY_AFTER,
     SERVER,
     ApiError,
+    from_door,
     invalid,
 )
 from playhead.gateway.api.openapi import document
@@ -38,21 +39,21 @@ JSON: Final = "application/json"
 class Api:
     """What is served. ``since``: Unix time at which the model was loaded, whole seconds.
 
-    ``refusal`` names what stands against one more request from an address, or gives None.
+    ``gate`` decides who may ask.
     """
 
     def __init__(
         self,
         hub: Hub,
         settings: Settings,
+        gate: Gate,
         *,
         since: int,
-        refusal: Callable[[str], str | None],
     ) -> None:
         self._hub = hub
         self._settings = settings
         self._since = since
-        self._refusal = refusal
+        self._gate = gate
         routes = [
             Route("/v1/audio/speech", self._guarded(self._speech), methods=["POST"]),
             Route("/v1/models", self._guarded(self._models), methods=["GET"]),
@@ -68,53 +69,29 @@ class Api:
         """Before every request: who asks, and whether there is room."""
 
         async def guard(request: Request) -> Any:
-            self._check_origin(request)
-            self._check_room(request)
+            try:
+                request.state.grant = self._admit(request)
+            except Denied as denied:
+                self._hub.metrics.refused(denied.code)
+                raise from_door(denied) from None
             return await answer(request)
 
         return guard
 
-    def _check_origin(self, request: Request) -> None:
-        """Pages of other sites may not speak through a visitor's browser."""
-        origins = request.headers.getlist("origin")
-        hosts = request.headers.getlist("host")
-        allowed = len(origins) < 2 and origin_allowed(
-            origins[0] if origins else None,
-            hosts[0] if len(hosts) == 1 else "",
-            self._settings.origins,
-            allow_remote=self._settings.allow_remote,
-        )
-        if not allowed:
-            self._hub.metrics.refused("origin")
-            raise ApiError(
-                HTTPStatus.FORBIDDEN,
-                "pages of this origin may not ask: expected one named with --origins",
-                code="origin",
-            )
-
-    def _check_room(self, request: Request) -> None:
-        hub = self._hub
-        reason = self._refusal(client_address(request))
-        if hub.drain_deadline is not None:
-            reason = "draining"
-        elif hub.engine.dead is not None:
-            reason = "not_ready"
-        if reason is None:
-            return
-        hub.metrics.refused(reason)
-        own = reason == "connections_per_address"
-        raise ApiError(
-            HTTPStatus.TOO_MANY_REQUESTS if own else HTTPStatus.SERVICE_UNAVAILABLE,
-            f"the server cannot take this request now ({reason}): try again later",
-            RATE_LIMIT if own else SERVER,
-            code=reason,
-            retry_after=RETRY_AFTER,
-        )
+    def _admit(self, request: Request) -> Grant:
+        """Pages of other sites may not speak through a visitor's browser; keys and load count."""
+        headers, address = request.headers, client_address(request)
+        self._gate.check_origin(headers.getlist("origin"), headers.getlist("host"))
+        self._gate.check_load(address)
+        target = request.url.path + "?" + request.url.query
+        return self._gate.admit(headers.items(), target, address)
 
     async def _speech(self, request: Request) -> SpeechResponse:
         body = await read_body(request, self._settings.open_timeout)
         asked = parse_speech(body, self._hub.facts)
-        return SpeechResponse(SpeechCall(self._hub, asked), asked, self._settings)
+        return SpeechResponse(
+            SpeechCall(self._hub, asked, request.state.grant), asked, self._settings
+        )
 
     async def _models(self, request: Request) -> Response:
         return json_response(model_list(self._hub.facts.model, self._since))

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final
 
 from playhead.engine import clock
+from playhead.gateway.access import Grant
 from playhead.gateway.api.body import FORMATS, RATE
 from playhead.gateway.api.errors import RETRY_AFTER, SERVER, ApiError, from_session, invalid
 from playhead.gateway.api.request import SpeechRequest
@@ -37,10 +38,12 @@ MOST_WAITING: Final = 512 * 1024
 class SpeechCall:
     """``open`` it, take its ``next`` audio until the final one, and always ``leave`` it."""
 
-    def __init__(self, hub: Hub, request: SpeechRequest) -> None:
+    def __init__(self, hub: Hub, request: SpeechRequest, grant: Grant) -> None:
         self.samples = 0
         self._hub = hub
         self._request = request
+        self._grant = grant
+        self._counted = False
         self._host: SessionHost | None = None
         self._ready: Ready | None = None
         self._audio: deque[Audio] = deque()
@@ -53,7 +56,9 @@ class SpeechCall:
         """Start to speak. Raises :class:`ApiError` for what the session refuses at once."""
         now = clock.monotonic()
         asked = self._request
-        self._host = self._hub.open(self, now, without_resume(self._hub.facts))
+        self._host = self._hub.open(self, self._grant, now, without_resume(self._hub.facts))
+        self._grant.enter()
+        self._counted = True
         self._host.receive(
             Hello(
                 voice=asked.voice,
@@ -106,6 +111,9 @@ class SpeechCall:
 
     def leave(self) -> None:
         """The request is over, whatever for: what is still being made is given up. Idempotent."""
+        if self._counted:
+            self._counted = False
+            self._grant.leave()
         if self._over or self._host is None:
             return
         now = clock.monotonic()

@@ -7,6 +7,8 @@ import math
 from http import HTTPStatus
 from typing import Any, Final
 
+from playhead.gateway.access import Denied
+
 INVALID: Final = "invalid_request_error"
 RATE_LIMIT: Final = "rate_limit_error"
 SERVER: Final = "server_error"
@@ -57,6 +59,18 @@ class ApiError(Exception):
 def invalid(message: str, param: str | None = None, code: str | None = None) -> ApiError:
     """A request that cannot be served as it is, whoever sends it again."""
     return ApiError(HTTPStatus.BAD_REQUEST, message, INVALID, param, code)
+
+
+def from_door(denied: Denied) -> ApiError:
+    """Why the door did not let a request in."""
+    kinds = {401: AUTHENTICATION, 403: "permission_error", 429: RATE_LIMIT, 503: SERVER}
+    return ApiError(
+        HTTPStatus(denied.status),
+        f"{denied.message}: expected {denied.expected}",
+        kinds.get(denied.status, INVALID),
+        code=denied.code,
+        retry_after=denied.retry_after,
+    )
 
 
 # Codes of ``playhead.v1`` (docs/protocol.md) that are not the server's fault.

@@ -7,6 +7,7 @@ head may take, and what happens to a client that does not read.
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any, Final, Self, cast
 
@@ -38,7 +39,13 @@ class _Server(uvicorn.Server):
 class HttpListener:
     """Serves an ASGI application on a bound socket. Event loop only."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, caps: ConnectionCaps) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        caps: ConnectionCaps,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         def protocol(*args: Any, **kwargs: Any) -> BoundedHttp:
             return BoundedHttp(*args, **kwargs).bound(settings, caps)
 
@@ -55,6 +62,8 @@ class HttpListener:
             timeout_graceful_shutdown=max(1, round(settings.close_timeout)),
             h11_max_incomplete_event_size=MOST_HEAD,
         )
+        config.load()
+        config.ssl = tls  # the one that takes up renewed certificates, not a copy of the files
         self._server = _Server(config)
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
@@ -83,9 +92,9 @@ class HttpListener:
 def open_api(server: GatewayServer) -> HttpListener:
     """The HTTP API in front of the sessions and the engine of ``server``."""
     settings = server.settings
-    caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
-    api = Api(server.hub, settings, since=int(clock.wall()), refusal=caps.refusal)
-    return HttpListener(api.app, settings, caps)
+    api = Api(server.hub, settings, server.gate, since=int(clock.wall()))
+    tls = server.guard.options(settings.open_timeout).get("ssl")
+    return HttpListener(api.app, settings, server.caps, tls)
 
 
 class BoundedHttp(H11Protocol):

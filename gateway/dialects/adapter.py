@@ -36,6 +36,8 @@ class DialectConnection:
         self._hub = hub
         self._facts = without_resume(hub.facts)
         self._dialect = dialect
+        assert peer.grant is not None, "nobody gets here without passing the gate"
+        self._grant = peer.grant
         self._line = Line(peer, settings, self)
         self._contexts: dict[str, _Context] = {}
         self._actions: deque[Native | Frame | Hangup] = deque()
@@ -118,7 +120,7 @@ class DialectConnection:
 
     def _open(self, name: str, now: float) -> "_Context":
         context = _Context(name, self)
-        context.host = self._hub.open(context, now, self._facts)
+        context.host = self._hub.open(context, self._grant, now, self._facts)
         self._contexts[name] = context
         if self._one_way is not None:
             context.host.network_delay(self._one_way)

@@ -62,7 +62,7 @@ class Gateway:
     async def client(self, encoding: str = "msgpack", **options: Any) -> "Client":
         """A connected client that has not said hello."""
         socket_ = await connect(
-            self.url,
+            options.pop("uri", self.url),
             subprotocols=[Subprotocol("playhead.v1." + encoding)],
             compression=None,
             ping_interval=None,

@@ -203,9 +203,9 @@ def test_a_voice_that_cannot_be_prepared(
     ("arguments", "status", "says"),
     [
         (["serve", "--voice", "bass"], 2, "--voice='bass' is not usable: expected one of alto,"),
-        (["serve", "--host", "0.0.0.0"], 2, "add --allow-remote"),
+        (["serve", "--host", "0.0.0.0"], 2, "add --open"),
         (["serve", "--port", "many"], 2, "--port='many' is not usable"),
-        (["serve", "--host", "192.0.2.1", "--allow-remote"], 1, "cannot listen on --host"),
+        (["serve", "--host", "192.0.2.1", "--open"], 1, "cannot listen on --host"),
         (["serve", "--colour", "red"], 2, "unrecognized arguments: --colour red"),
         ([], 2, "required: command"),
     ],

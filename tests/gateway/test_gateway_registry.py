@@ -27,11 +27,11 @@ def test_sessions_live_until_they_are_buried() -> None:
     registry.add(host)
     assert registry.get("a") is host
     assert list(registry) == [host]
-    registry.bury(stone("a"), now=5.0)
+    registry.bury(stone("a"), "k1", now=5.0)
     assert registry.get("a") is None
     assert len(registry) == 0
-    assert registry.tombstone("a", now=14.9) == stone("a")
-    assert registry.tombstone("a", now=15.0) is None
+    assert registry.tombstone("a", "k1", now=14.9) == stone("a")
+    assert registry.tombstone("a", "k1", now=15.0) is None
 
 
 def test_a_session_may_be_forgotten_without_a_trace() -> None:
@@ -40,16 +40,16 @@ def test_a_session_may_be_forgotten_without_a_trace() -> None:
     registry.discard("a")
     registry.discard("a")
     assert registry.get("a") is None
-    assert registry.tombstone("a", now=0.0) is None
+    assert registry.tombstone("a", "k1", now=0.0) is None
 
 
 def test_tombstones_are_bounded_in_number() -> None:
     registry: Registry[Host] = Registry(max_tombstones=2)
     for name in "abc":
-        registry.bury(stone(name), now=0.0)
-    assert registry.tombstone("a", now=0.0) is None
-    assert registry.tombstone("b", now=0.0) == stone("b")
-    assert registry.tombstone("c", now=0.0) == stone("c")
+        registry.bury(stone(name), "k1", now=0.0)
+    assert registry.tombstone("a", "k1", now=0.0) is None
+    assert registry.tombstone("b", "k1", now=0.0) == stone("b")
+    assert registry.tombstone("c", "k1", now=0.0) == stone("c")
 
 
 def test_walking_survives_the_end_of_a_session() -> None:
@@ -59,3 +59,11 @@ def test_walking_survives_the_end_of_a_session() -> None:
     for host in registry:
         registry.discard(host.id)
     assert len(registry) == 0
+
+
+def test_the_ended_session_of_another_does_not_exist() -> None:
+    registry: Registry[Host] = Registry()
+    registry.bury(stone("a"), "k1", now=0.0)
+    assert registry.tombstone("a", "k2", now=0.0) is None
+    assert registry.tombstone("a", "", now=0.0) is None
+    assert registry.tombstone("a", "k1", now=0.0) == stone("a")

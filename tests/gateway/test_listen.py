@@ -49,4 +49,4 @@ def test_a_taken_port_is_told_with_its_flag() -> None:
 
 def test_other_faults_are_told_as_they_are() -> None:
     with pytest.raises(ListenError, match=r"cannot listen on --host 192\.0\.2\.1 --port 0"):
-        listen(Settings(host="192.0.2.1", port=0, allow_remote=True))
+        listen(Settings(host="192.0.2.1", port=0, open=True))

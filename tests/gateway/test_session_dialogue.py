@@ -9,6 +9,7 @@ import pytest
 from playhead.codecs.base import Encoded
 from playhead.engine.types import Finish, Finished, ListenerState
 from playhead.gateway import messages as m
+from playhead.gateway.access_quota import Account, Allowance, Quota
 from playhead.gateway.effects import CancelUtterance, Close, Effect, Hold, PushText, Send, Submit
 from playhead.gateway.limits import Limits
 from playhead.gateway.protocol import ProtocolError
@@ -25,11 +26,16 @@ REPORT = m.PlaybackReport(
 
 
 class Kit:
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, allowance: Allowance | None = None) -> None:
         self.counters: Counter[str] = Counter()
         self.channel = Channel(Limits())
         self.dialogue = Dialogue(
-            facts(limits), self.channel, self.counters, "carol", lambda now: [WELCOME]
+            facts(limits),
+            self.channel,
+            self.counters,
+            "carol",
+            allowance or Allowance(),
+            lambda now: [WELCOME],
         )
 
     def say(self, *messages: m.ClientMessage, now: float = 0.0) -> list[Effect]:
@@ -235,6 +241,35 @@ def test_ready_opening_too_often() -> None:
     assert (fault.code, fault.retry_after) == ("rate_limited", 0.25)
     assert fault.expected == "at most 4 a second"
     kit.say(m.Text("c"), now=0.25)
+
+
+def test_a_stream_too_many_for_the_key() -> None:
+    account = Account("key", Quota(9, 1, 600))
+    account.streams = 1
+    kit = Kit(allowance=Allowance((account,)))
+    kit.say(m.Hello())
+    fault = refused(kit, m.Text("hello"))
+    assert (fault.code, fault.retry_after) == ("overloaded", 1.0)
+    assert fault.message == "this key has used up its streams"
+    assert fault.expected == "at most 1 streams; send it again after retry_after"
+    account.streams = 0
+    kit.say(m.Text("hello"))
+    account.streams = 1  # by whoever speaks: this one queues behind itself
+    kit.say(m.End(), m.Text("again"))
+
+
+def test_more_text_than_the_key_may_send() -> None:
+    account = Account("key", Quota(9, 9, 60))
+    kit = Kit(allowance=Allowance((account,)))
+    kit.say(m.Hello(), m.Text("x" * 50), m.Text("y" * 11))
+    fault = refused(kit, m.Text("z"))
+    assert (fault.code, fault.retry_after) == ("rate_limited", 1.0)
+    assert fault.message == "this key has used up its characters per minute"
+    assert kit.say(m.Text("")) == [PushText(101, "")]
+    kit.say(m.Text("z"), now=1.0)
+    kit.say(m.End(), now=1.0)
+    assert refused(kit, m.Text("a new utterance")).code == "rate_limited"
+    assert not kit.dialogue.speech.composing  # nothing was opened
 
 
 # ---------------------------------------------------------------- composing

@@ -39,7 +39,7 @@ def test_values_of_all_kinds() -> None:
     settings = parse(
         *("--lead", "1.5", "--urgency", "ESTIMATED", "--voice", " alto ", "--log-level", "Debug"),
         *("--origins", "https://App.example/, http://b.example:81", "--drain-timeout", "2.5"),
-        "--allow-remote",
+        "--open",
         PLAYHEAD_SLOW_HOLD="0.5",
     )
     assert settings.urgency is Urgency.ESTIMATED
@@ -48,7 +48,7 @@ def test_values_of_all_kinds() -> None:
     assert settings.log_level == "debug"
     assert settings.origins == ("https://app.example", "http://b.example:81")
     assert settings.drain_timeout == 2.5
-    assert settings.allow_remote is True
+    assert settings.open is True
     assert settings.slow_hold == 0.5
 
 
@@ -75,19 +75,19 @@ def test_bad_flags_say_what_is_right(arguments: list[str], says: str) -> None:
 
 
 def test_bad_environment_names_the_variable() -> None:
-    with pytest.raises(SettingsError, match="PLAYHEAD_ALLOW_REMOTE='maybe'"):
-        parse(PLAYHEAD_ALLOW_REMOTE="maybe")
+    with pytest.raises(SettingsError, match="PLAYHEAD_OPEN='maybe'"):
+        parse(PLAYHEAD_OPEN="maybe")
 
 
 def test_environment_booleans() -> None:
-    assert parse(PLAYHEAD_ALLOW_REMOTE="yes").allow_remote is True
-    assert parse(PLAYHEAD_ALLOW_REMOTE="0").allow_remote is False
+    assert parse(PLAYHEAD_OPEN="yes").open is True
+    assert parse(PLAYHEAD_OPEN="0").open is False
 
 
 def test_other_machines_are_served_only_on_demand() -> None:
-    with pytest.raises(SettingsError, match="--allow-remote"):
+    with pytest.raises(SettingsError, match="--open"):
         parse("--host", "0.0.0.0")
-    assert parse("--host", "0.0.0.0", "--allow-remote").host == "0.0.0.0"
+    assert parse("--host", "0.0.0.0", "--open").host == "0.0.0.0"
 
 
 def test_contradicting_timeouts() -> None:

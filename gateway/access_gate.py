@@ -1,0 +1,136 @@
+"""The door as HTTP sees it: checks of a request, and refusals as responses. Event loop only."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from http import HTTPStatus
+from typing import Final
+
+from playhead.engine import clock
+from playhead.gateway.access import Access, Denied, Grant
+from playhead.gateway.access_offer import Misplaced, Offer, read
+from playhead.gateway.access_tickets import LIFETIME
+from playhead.gateway.admission import ConnectionCaps, origin_allowed
+from playhead.gateway.http import response
+from playhead.gateway.metrics import Metrics
+from playhead.gateway.peer import Peer
+from playhead.gateway.settings import Settings, is_loopback
+from websockets.http11 import Request, Response
+
+TICKETS_PATH: Final = "/v1/tickets"
+RETRY_AFTER: Final = 5.0
+
+
+class Gate:
+    """``closed`` says why nobody is served at the moment: a code and words, or None."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        access: Access,
+        caps: ConnectionCaps,
+        metrics: Metrics,
+        closed: Callable[[], tuple[str, str] | None],
+    ) -> None:
+        self.access = access
+        self._settings = settings
+        self._caps = caps
+        self._metrics = metrics
+        self._closed = closed
+
+    def let_in(self, peer: Peer, request: Request) -> None:
+        """Check page, load, and key; then ``peer.grant`` is set, and counted until it is gone.
+
+        Raises :class:`Denied`.
+        """
+        self.check_page(request)
+        self.check_load(peer.address)
+        peer.admit(self.admit(request.headers.raw_items(), request.path, peer.address))
+
+    def admit(self, headers: Iterable[tuple[str, str]], path: str, address: str) -> Grant:
+        """A grant that is not yet counted. Raises :class:`Denied`."""
+        offer = self.offer(headers, path) if self.access.required else Offer()
+        return self.access.admit(offer, address, clock.monotonic())
+
+    def offer(self, headers: Iterable[tuple[str, str]], path: str) -> Offer:
+        """What a request shows. Raises :class:`Denied` when it stands in the wrong place."""
+        try:
+            return read(headers, path)
+        except Misplaced as fault:
+            raise Denied(
+                400,
+                "misplaced_key",
+                str(fault),
+                "one key, in the header Authorization: Bearer, or one ticket",
+            ) from None
+
+    def check_page(self, request: Request) -> None:
+        """Pages must be known. Raises :class:`Denied`."""
+        self.check_origin(request.headers.get_all("Origin"), request.headers.get_all("Host"))
+
+    def check_origin(self, origins: Sequence[str], hosts: Sequence[str]) -> None:
+        """The same, from the values of both headers."""
+        if len(origins) > 1 or not origin_allowed(
+            origins[0] if origins else None,
+            hosts[0] if len(hosts) == 1 else "",
+            self._settings.origins,
+            allow_remote=not is_loopback(self._settings.host),
+        ):
+            raise Denied(
+                403,
+                "origin",
+                "pages of this origin may not connect",
+                "a page of this server or of this machine, or one named with --origins",
+            )
+
+    def check_load(self, address: str) -> None:
+        """Whether one more connection can be served. Raises :class:`Denied`."""
+        if (why := self._closed()) is not None:
+            raise Denied(503, *why, "try again later", RETRY_AFTER)
+        reason = self._caps.refusal(address)
+        if reason == "connections":
+            raise Denied(503, reason, "too many connections", "try again later", RETRY_AFTER)
+        if reason is not None:
+            raise Denied(
+                429,
+                reason,
+                "too many connections from this address",
+                f"at most {self._settings.max_connections_per_address} at a time",
+                RETRY_AFTER,
+            )
+
+    def ticket(self, peer: Peer, request: Request) -> Response:
+        """``POST /v1/tickets``: a ticket for whoever shows a key. Raises :class:`Denied`."""
+        if request.method != "POST":
+            return response(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Ask for a ticket with POST.\n",
+                headers={"Allow": "POST"},
+            )
+        self.check_page(request)
+        offer = self.offer(request.headers.raw_items(), request.path)
+        text = self.access.ticket(offer, peer.address, clock.monotonic())
+        body = json.dumps({"ticket": text, "expires_in": LIFETIME}) + "\n"
+        headers = {"Cache-Control": "no-store"}
+        return response(HTTPStatus.OK, body, content_type="application/json", headers=headers)
+
+    def refuse(self, denied: Denied) -> Response:
+        """The response that turns a client away; it is counted."""
+        self._metrics.refused(denied.code)
+        told = {"code": denied.code, "message": denied.message, "expected": denied.expected}
+        return response(
+            HTTPStatus(denied.status),
+            json.dumps(told) + "\n",
+            content_type="application/json",
+            headers=refusal_headers(denied),
+        )
+
+
+def refusal_headers(denied: Denied) -> dict[str, str]:
+    """Headers that go with a refusal: ``Retry-After`` in whole seconds, and the challenge."""
+    headers = {}
+    if denied.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(denied.retry_after)))
+    if denied.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="playhead"'
+    return headers

@@ -1,0 +1,148 @@
+"""How much one key, or one address, may use at a time. Pure; times are monotonic seconds."""
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+MINUTE: Final = 60.0
+MAX_ACCOUNTS: Final = 10_000
+CHARACTERS_PER_STREAM: Final = 6_000
+"""Code points a minute that an address gets per connection it may have: six times what a listener
+can hear, which leaves room for interrupting and starting over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Limits of one account. A stream is a session that has something to speak."""
+
+    connections: int
+    streams: int
+    characters_per_minute: int
+
+
+KEY_QUOTA: Final = Quota(connections=20, streams=20, characters_per_minute=120_000)
+UNLIMITED: Final = Quota(10**9, 10**9, 10**9)
+
+
+def address_quota(connections: int) -> Quota:
+    """What one address may use that may have so many connections."""
+    return Quota(connections, connections, connections * CHARACTERS_PER_STREAM)
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """What one key or one address uses now. The limits may be replaced at any time."""
+
+    name: str  # "key" or "address": what a refusal names
+    quota: Quota
+    connections: int = 0
+    streams: int = 0
+    _saved: float = math.inf  # characters that may be used at once; negative: owed
+    _at: float = field(default=-math.inf)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is open."""
+        return not self.connections and not self.streams
+
+    def full(self) -> bool:
+        """No further connection is allowed."""
+        return self.connections >= self.quota.connections
+
+    def wait(self, now: float) -> float:
+        """Seconds until text is taken again; 0: now."""
+        rate = self.quota.characters_per_minute / MINUTE
+        saved = min(self.quota.characters_per_minute, self._saved)
+        if now > self._at:
+            saved = min(self.quota.characters_per_minute, saved + (now - self._at) * rate)
+            self._at = now
+        self._saved = saved
+        # One message may overdraw: whoever is not in debt is served, whatever its length.
+        return max(0.0, -saved / rate)
+
+    def spend(self, characters: int) -> None:
+        """Book text that was taken, after :meth:`wait` gave 0."""
+        self._saved -= characters
+
+
+class Accounts:
+    """One account per name, made when first asked for. Idle ones are forgotten, oldest first."""
+
+    def __init__(self, kind: str, *, most: int = MAX_ACCOUNTS) -> None:
+        self._kind = kind
+        self._most = most
+        self._found: OrderedDict[str, Account] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, name: str, quota: Quota) -> Account:
+        """The account of ``name``, from now on with ``quota``."""
+        account = self._found.get(name)
+        if account is None:
+            account = self._found[name] = Account(self._kind, quota)
+            self._forget()
+        account.quota = quota
+        self._found.move_to_end(name)
+        return account
+
+    def _forget(self) -> None:
+        if len(self._found) <= self._most:
+            return
+        # Those in use are few: each holds a connection, and connections are bounded.
+        newest = next(reversed(self._found))
+        for name, account in self._found.items():
+            if account.idle and name != newest:
+                del self._found[name]
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Why something is refused: whose limit, which, and when to try again (seconds)."""
+
+    account: str
+    limit: str
+    most: int
+    retry_after: float
+
+
+class Allowance:
+    """What one session may use, out of its key's and its address's accounts."""
+
+    __slots__ = ("_accounts", "_speaking")
+
+    def __init__(self, accounts: tuple[Account, ...] = ()) -> None:
+        self._accounts = accounts
+        self._speaking = False
+
+    def stream(self) -> Excess | None:
+        """Why this session may not begin to speak; None: it may, or already does."""
+        if self._speaking:
+            return None
+        for account in self._accounts:
+            if account.streams >= account.quota.streams:
+                return Excess(account.name, "streams", account.quota.streams, 1.0)
+        return None
+
+    def text(self, now: float) -> Excess | None:
+        """Why text is not taken now; None: it is, then book it with :meth:`spend`."""
+        for account in self._accounts:
+            if wait := account.wait(now):
+                most = account.quota.characters_per_minute
+                return Excess(account.name, "characters_per_minute", most, wait)
+        return None
+
+    def spend(self, characters: int) -> None:
+        """Book text that was taken."""
+        for account in self._accounts:
+            account.spend(characters)
+
+    def speaking(self, speaking: bool) -> None:
+        """The session has something to speak, or no more. Repeating it changes nothing."""
+        if speaking == self._speaking:
+            return
+        self._speaking = speaking
+        for account in self._accounts:
+            account.streams += 1 if speaking else -1

@@ -1,0 +1,151 @@
+"""The certificate, and its successor."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import uvloop
+from harness import Gateway, gateway
+from playhead.gateway.access_tls import Tls, TlsError
+from playhead.gateway.settings import SettingsError
+
+CA = trustme.CA()
+
+
+def issue(folder: Path, name: str = "127.0.0.1") -> dict[str, str]:
+    """Write a fresh pair; the settings that name it."""
+    issued = CA.issue_cert(name)
+    issued.private_key_pem.write_to_path(str(folder / "key.pem"))
+    (folder / "cert.pem").write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+    return {"tls_cert": str(folder / "cert.pem"), "tls_key": str(folder / "key.pem")}
+
+
+def client_context(**options: Any) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    CA.configure_trust(context)
+    for name, value in options.items():
+        setattr(context, name, value)
+    return context
+
+
+def served(port: int, context: ssl.SSLContext | None = None) -> tuple[bytes, str]:
+    """The certificate shown and the TLS version agreed."""
+    with (
+        socket.create_connection(("127.0.0.1", port), 5) as raw,
+        (context or client_context()).wrap_socket(raw, server_hostname="127.0.0.1") as wrapped,
+    ):
+        return wrapped.getpeercert(True) or b"", wrapped.version() or ""
+
+
+async def shown(running: Gateway, context: ssl.SSLContext | None = None) -> tuple[bytes, str]:
+    return await asyncio.to_thread(served, running.port, context)
+
+
+def test_a_session_over_tls(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with gateway(**issue(tmp_path)) as running:
+            client = await running.client(
+                ssl=client_context(), uri=f"wss://127.0.0.1:{running.port}/v1/session"
+            )
+            await client.hello()
+            await client.say("one two three")
+            await client.ending()
+            assert len(client.audio()) == 3 * 1920 * 2
+
+    uvloop.run(main())
+
+
+def test_old_versions_are_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with gateway(**issue(tmp_path)) as running:
+            for version, good in (("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)):
+                wanted = ssl.TLSVersion[version]
+                context = client_context(minimum_version=ssl.TLSVersion.MINIMUM_SUPPORTED)
+                context.maximum_version = wanted
+                if good:
+                    assert (await shown(running, context))[1] == version.replace("_", ".")
+                    continue
+                context.set_ciphers("ALL:@SECLEVEL=0")
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    await shown(running, context)
+
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        uvloop.run(main())
+
+
+@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"", b"\x16\x03\x01"])
+def test_who_does_not_speak_tls_is_cut_in_time(tmp_path: Path, first: bytes) -> None:
+    async def main() -> None:
+        async with gateway(open_timeout=0.2, **issue(tmp_path)) as running:
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+            writer.write(first)
+            async with asyncio.timeout(2):
+                rest = await reader.read()
+            assert b"HTTP" not in rest
+            writer.close()
+
+    uvloop.run(main())
+
+
+def test_a_renewed_certificate_is_taken_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        files = issue(tmp_path)
+        tls = Tls(Path(files["tls_cert"]), Path(files["tls_key"]))
+        assert tls.refresh() is False
+        server = await asyncio.start_server(
+            lambda reader, writer: writer.close(),
+            "127.0.0.1",
+            0,
+            **{"ssl": tls.options(5.0)["ssl"]},
+        )
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            before = (await asyncio.to_thread(served, port))[0]
+            issue(tmp_path)
+            assert tls.refresh() is True
+            renewed = (await asyncio.to_thread(served, port))[0]
+            assert renewed != before
+            (tmp_path / "key.pem").write_text("half a fi")
+            assert tls.refresh() is False
+            assert (await asyncio.to_thread(served, port))[0] == renewed
+            issue(tmp_path)
+            assert tls.refresh() is True
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(main())
+    assert "the old certificate stays in use" in caplog.text
+
+
+def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
+    files = issue(tmp_path)
+    cert, key = Path(files["tls_cert"]), Path(files["tls_key"])
+    with pytest.raises(TlsError, match=r"missing\.pem: No such file"):
+        Tls(cert, tmp_path / "missing.pem")
+    (tmp_path / "other").mkdir()
+    other = issue(tmp_path / "other")
+    with pytest.raises(TlsError, match="are no pair in PEM"):
+        Tls(cert, Path(other["tls_key"]))
+    with pytest.raises(TlsError, match="are no pair in PEM"):
+        Tls(key, cert)
+    locked = CA.issue_cert("127.0.0.1").private_key_pem.bytes()
+    key.write_bytes(locked.replace(b"BEGIN", b"BEGIN ENCRYPTED").replace(b"END", b"END ENCRYPTED"))
+    with pytest.raises(TlsError, match="no pair in PEM"):
+        Tls(cert, key)
+
+
+def test_a_server_with_a_bad_certificate_does_not_start(tmp_path: Path) -> None:
+    async def main() -> None:
+        files = issue(tmp_path)
+        (tmp_path / "cert.pem").unlink()
+        async with gateway(**files):
+            raise AssertionError("it started")
+
+    with pytest.raises(SettingsError, match=r"--tls-cert, --tls-key: .*cert\.pem: No such file"):
+        uvloop.run(main())
