@@ -367,6 +367,7 @@ def test_failures_reach_their_own_client() -> None:
 def test_a_broken_encoder_fails_one_utterance(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         pre_skip = 0
+        repaired = 0
 
         def encode(self, pcm: object) -> object:
             raise RuntimeError("no more bits")
