@@ -9,7 +9,7 @@ from .base import Decoder, Encoder, Pcm
 from .resample import Resampler
 from .stream import SampleDecoder, SamplePacker, StreamEncoder
 
-RATES = (8000, 16000, 24000, 48000)
+RATES = (8000, 16000, 22050, 24000, 44100, 48000)
 OPUS = "opus"
 
 

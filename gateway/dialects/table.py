@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from playhead.gateway.dialects.aura import open_aura
 from playhead.gateway.dialects.base import Dialect, Opening
+from playhead.gateway.dialects.cartesia import open_cartesia
 from playhead.gateway.session import ServerFacts
 
 
@@ -22,7 +23,10 @@ class Route:
     open: Callable[[Opening, ServerFacts, str], Dialect]
 
 
-ROUTES = (Route("deepgram-v1", re.compile("/v1/speak"), open_aura),)
+ROUTES = (
+    Route("deepgram-v1", re.compile("/v1/speak"), open_aura),
+    Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
+)
 
 
 def find(target: str) -> Route | None:

@@ -18,7 +18,7 @@ _LIMITS = Limits()
 BOUNDS = Bounds(_LIMITS.message_bytes, _LIMITS.message_depth, _LIMITS.message_items)
 
 PCM = "pcm_s16le"
-PCM_RATES = (8_000, 16_000, 24_000, 48_000)
+PCM_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
 G711_RATES = (8_000,)
 
 

@@ -13,7 +13,8 @@ from playhead.codecs.base import Encoded, StreamEnded
 MODEL_RATE = 24000
 FRAME = 1920
 EVERY_FORMAT = [
-    *((codec, rate) for codec in ("pcm_s16le", "pcm_f32le", "opus") for rate in registry.RATES),
+    *((codec, rate) for codec in ("pcm_s16le", "pcm_f32le") for rate in registry.RATES),
+    *(("opus", rate) for rate in opus.SAMPLE_RATES),
     ("mulaw", 8000),
     ("alaw", 8000),
 ]
@@ -37,11 +38,11 @@ def tone(samples: int, hertz: float = 440.0) -> np.ndarray:
 
 
 def test_the_formats_of_this_machine() -> None:
-    everywhere = [8000, 16000, 24000, 48000]
+    everywhere = [8000, 16000, 22050, 24000, 44100, 48000]
     assert sorted(registry.formats(), key=lambda entry: entry["codec"]) == [
         {"codec": "alaw", "sample_rates": [8000]},
         {"codec": "mulaw", "sample_rates": [8000]},
-        {"codec": "opus", "sample_rates": everywhere},
+        {"codec": "opus", "sample_rates": [8000, 16000, 24000, 48000]},
         {"codec": "pcm_f32le", "sample_rates": everywhere},
         {"codec": "pcm_s16le", "sample_rates": everywhere},
     ]

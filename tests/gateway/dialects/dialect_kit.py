@@ -119,8 +119,10 @@ class Call:
             self._audio(number, Encoded(b"", 0), None, final=True)
         context = self._owner[number]
         ended = Finished(number, reason, self._made.get(number, 0), **fault)
-        self._effects(context, self.sessions[context].engine_event(ended, self.now))
-        self._perform([])
+        session = self.sessions.get(context)  # gone, when the dialect has ended it with its audio
+        if session is not None:
+            self._effects(context, session.engine_event(ended, self.now))
+            self._perform([])
         return self.all[before:]
 
     @property

@@ -118,7 +118,7 @@ def test_formats(encoding: str, rate: int, codec: str) -> None:
     [
         ("model=gpt-4", "alto, tenor"),
         ("encoding=opus", "linear16, mulaw, alaw"),
-        ("sample_rate=44100", "8000, 16000, 24000, 48000"),
+        ("sample_rate=44000", "8000, 16000, 22050, 24000, 44100, 48000"),
         ("encoding=mulaw&sample_rate=16000", "one of 8000"),
         ("speed=3", "0.7 to 1.5"),
         ("sample_rate=fast", "sample_rate: a number"),
