@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from playhead.engine.clock import monotonic
 from playhead.gateway.messages import (
@@ -17,18 +17,17 @@ from playhead.gateway.messages import (
     ServerMessage,
 )
 from playhead.gateway.protocol import ProtocolError, Wire
+from playhead.loadgen.dial import dial, why
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError
 from playhead.loadgen.turn import Turn
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
-from websockets.typing import Subprotocol
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
 PINGS = 3
 TRY_AGAIN_LATER = 1013  # close code of a server at its limit of connections (docs/protocol.md)
-_MAX_FRAME = 16 * 1024 * 1024
 
 
 Expected = TypeVar("Expected", Ready, Pong)
@@ -61,7 +60,7 @@ class PlayheadSession:
         except TimeoutError:
             turn.lost("the socket took nothing more", monotonic(), "timeout")
         except ConnectionClosed as closed:
-            turn.lost(_why(closed), monotonic())
+            turn.lost(why(closed), monotonic())
         except ProtocolError as error:
             turn.lost(error.message, monotonic(), "protocol")
 
@@ -146,7 +145,8 @@ async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> Pla
     session: PlayheadSession | None = None
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
-            session = PlayheadSession(await _dial(url, plan), Wire(plan.encoding), caller, number)
+            socket = await dial(url, plan, f"playhead.v1.{plan.encoding}")
+            session = PlayheadSession(socket, Wire(plan.encoding), caller, number)
             await session.greet(hello)
     except (SessionError, ConnectionClosed, ProtocolError, TimeoutError) as error:
         if session is not None:
@@ -160,34 +160,7 @@ def _explain(error: Exception, url: str) -> SessionError:
         return error
     if isinstance(error, ConnectionClosed):
         full = error.rcvd is not None and error.rcvd.code == TRY_AGAIN_LATER
-        return SessionError("too_many_connections" if full else "connection_lost", _why(error))
+        return SessionError("too_many_connections" if full else "connection_lost", why(error))
     if isinstance(error, ProtocolError):
         return SessionError("protocol", f"{url} does not speak playhead.v1: {error.message}")
     return SessionError("no_answer", f"{url} gave no answer within {OPEN_TIMEOUT:g} s")
-
-
-async def _dial(url: str, plan: Plan) -> ClientConnection:
-    try:
-        return await connect(
-            url,
-            subprotocols=[cast(Subprotocol, f"playhead.v1.{plan.encoding}")],
-            compression=None,
-            max_size=_MAX_FRAME,
-            max_queue=None,  # arrivals are stamped by whoever reads: never leave them in the socket
-            open_timeout=None,
-            close_timeout=GRACE,
-            ping_interval=None,
-        )
-    except InvalidStatus as refused:
-        status = refused.response.status_code
-        raise SessionError("connection_refused", f"{url} answered {status}") from None
-    except (InvalidHandshake, InvalidURI, EOFError, ValueError) as error:
-        raise SessionError("protocol", f"{url} is no Playhead endpoint: {error}") from None
-    except OSError as error:
-        raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
-
-
-def _why(closed: ConnectionClosed) -> str:
-    if closed.rcvd is None:
-        return "the connection dropped"
-    return f"closed by the server: {closed.rcvd.code} {closed.rcvd.reason}".rstrip()

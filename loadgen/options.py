@@ -1,6 +1,7 @@
 """What the commands of ``playhead bench`` share: flags, and the plans that follow from them."""
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,8 +49,9 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     add("--codec", default="pcm_s16le")
     add("--sample-rate", type=int, default=24_000)
     add("--voice")
-    add("--model", help="named in requests of --target openai")
-    add("--turns", type=int, help="utterances of one session (default 4; --target openai: 1)")
+    add("--model", help="named in requests of other targets")
+    add("--turns", type=int, help="utterances of one session (default 4; other targets: 1)")
+    add("--key-from", default="", metavar="VARIABLE", help="environment variable with the API key")
     add("--processes", type=int, default=1, help="generator processes (default %(default)s)")
 
 
@@ -61,6 +63,9 @@ def plans(args: argparse.Namespace, rate: float) -> list[Plan]:
         raise UsageError(f"--seeds {args.seeds!r}: give whole numbers, such as 0,1,2") from None
     if not rate > 0:
         raise UsageError(f"--rate {rate:g}: utterances a second must be above 0")
+    if args.key_from and not os.environ.get(args.key_from):
+        raise UsageError(f"--key-from {args.key_from}: this environment variable is not set")
+    rule = args.speaks_after or (SpeaksAfter.PIECE if args.target == "nari" else SpeaksAfter.CLAUSE)
     try:
         base = Plan(
             url=endpoint(args.url, args.target),
@@ -73,13 +78,14 @@ def plans(args: argparse.Namespace, rate: float) -> list[Plan]:
             mix=args.mix,
             texts=Kind(args.texts),
             pace=args.pace,
-            speaks_after=SpeaksAfter(args.speaks_after or SpeaksAfter.CLAUSE),
+            speaks_after=SpeaksAfter(rule),
             codec=args.codec,
             sample_rate=args.sample_rate,
             voice=args.voice,
             turns=args.turns or (4 if args.target == "playhead" else 1),
             target=args.target,
             model=args.model,
+            key_from=args.key_from,
             label=args.label,
             timeout=args.timeout,
             processes=args.processes,

@@ -17,8 +17,10 @@ from playhead.loadgen.texts import Kind, draw
 from playhead.loadgen.typist import SpeaksAfter
 
 Process = Literal["poisson", "constant", "gamma", "trace"]
-Target = Literal["playhead", "openai"]
-TARGETS: tuple[Target, ...] = ("playhead", "openai")
+Target = Literal["playhead", "openai", "voxserve", "nari"]
+TARGETS: tuple[Target, ...] = ("playhead", "openai", "voxserve", "nari")
+IN_PIECES: frozenset[Target] = frozenset({"playhead", "nari"})
+"""Targets that take a text piece by piece."""
 PROCESSES: tuple[Process, ...] = ("poisson", "constant", "gamma", "trace")
 
 
@@ -54,6 +56,7 @@ class Plan:
     processes: int = 1
     target: Target = "playhead"
     model: str | None = None  # named in the requests of targets that want one
+    key_from: str = ""  # environment variable that holds the target's key
     label: str = ""
     signal: str = ""  # of an urgency experiment: the server's --urgency and --lead
     lead: str = ""
@@ -72,6 +75,8 @@ class Plan:
             raise ValueError(f"mix {self.mix!r} is not known; one of {', '.join(MIXES)}")
         if self.target != "playhead" and self.turns > 1:
             raise ValueError("such a target speaks one utterance a session: turns must be 1")
+        if self.pace and self.target not in IN_PIECES:
+            raise ValueError(f"target {self.target} takes a text at once: pace must be 0")
         if self.turns < 1 or self.processes < 1:
             raise ValueError("turns and processes start at 1")
 

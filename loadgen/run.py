@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from playhead.engine.clock import monotonic
+from playhead.loadgen.keys import key_headers
 from playhead.loadgen.network import Proxy
 from playhead.loadgen.plan import Job, Plan, jobs
 from playhead.loadgen.pool import Pool, networks
@@ -130,8 +131,9 @@ class Generator:
     @contextlib.asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._probe())]
-        if self._process == 0:
-            tasks.append(asyncio.create_task(watch(self._plan.url, self._keep_metrics, self._now)))
+        if self._process == 0 and self._plan.target == "playhead":
+            reading = watch(self._plan.url, key_headers(self._plan), self._keep_metrics, self._now)
+            tasks.append(asyncio.create_task(reading))
         try:
             yield
         finally:

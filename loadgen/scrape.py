@@ -1,7 +1,7 @@
 """The server's own figures, read from /metrics while a run goes on."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from playhead.loadgen.metrics import parse
@@ -11,16 +11,17 @@ INTERVAL = 1.0
 _MOST = 1 << 20
 
 
-async def fetch(url: str, timeout: float = 2.0) -> str:
+async def fetch(url: str, headers: Mapping[str, str], timeout: float = 2.0) -> str:
     """The text of ``/metrics`` of the server at ``url``; empty when it cannot be had."""
     parts = urlsplit(url)
     secure = parts.scheme in ("wss", "https")
     port = parts.port or (443 if secure else 80)
-    request = f"GET /metrics HTTP/1.1\r\nHost: {parts.hostname}\r\nConnection: close\r\n\r\n"
+    given = {"Host": parts.hostname, "Connection": "close", **headers}
+    lines = ["GET /metrics HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
     try:
         async with asyncio.timeout(timeout):
             reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=secure or None)
-            writer.write(request.encode())
+            writer.write("\r\n".join([*lines, "", ""]).encode())
             answer = await _all(reader)
             writer.close()
     except (OSError, TimeoutError):
@@ -38,8 +39,13 @@ async def _all(reader: asyncio.StreamReader) -> bytes:
     return b"".join(pieces)
 
 
-async def watch(url: str, keep: Callable[[MetricsSample], None], now: Callable[[], float]) -> None:
+async def watch(
+    url: str,
+    headers: Mapping[str, str],
+    keep: Callable[[MetricsSample], None],
+    now: Callable[[], float],
+) -> None:
     """Keep a sample each second until cancelled. Ends at once when there is nothing to read."""
-    while text := await fetch(url):
+    while text := await fetch(url, headers):
         keep(MetricsSample(now(), parse(text)))
         await asyncio.sleep(INTERVAL)

@@ -3,20 +3,32 @@
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit, urlunsplit
 
+from playhead.loadgen import nari, openai, voxserve
 from playhead.loadgen.client import open_session
 from playhead.loadgen.habits import Caller
-from playhead.loadgen.openai import PATH, open_speech
 from playhead.loadgen.plan import Plan, Target
 from playhead.loadgen.session import Session
 
 Opener = Callable[[str, Plan, Caller, int], Awaitable[Session]]
 
-_SCHEMES = {
+_SCHEMES: dict[Target, dict[str, str]] = {
     "playhead": {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"},
     "openai": {"http": "http", "https": "https"},
+    "voxserve": {"http": "http", "https": "https"},
+    "nari": {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"},
 }
-_PATHS = {"playhead": "/v1/session", "openai": PATH}
-OPENERS: dict[Target, Opener] = {"playhead": open_session, "openai": open_speech}
+_PATHS: dict[Target, str] = {
+    "playhead": "/v1/session",
+    "openai": openai.PATH,
+    "voxserve": voxserve.PATH,
+    "nari": nari.PATH,
+}
+OPENERS: dict[Target, Opener] = {
+    "playhead": open_session,
+    "openai": openai.open_speech,
+    "voxserve": voxserve.open_generate,
+    "nari": nari.open_nari,
+}
 
 
 def endpoint(url: str, target: Target = "playhead") -> str:

@@ -30,6 +30,9 @@ from playhead.loadgen.record import Chunk, Record
 from playhead.loadgen.reporting import Link, Reporter
 from playhead.loadgen.typist import Piece, whole
 
+_NAMED = frozenset({"overloaded", "refused_key"})
+"""Codes of failed utterances that are faults by their own name."""
+
 
 class Turn:
     """Speaks ``record.text``, in ``pieces`` where they are given. ``link``: the session's;
@@ -121,7 +124,7 @@ class Turn:
             case Cancelled() if message.epoch == self._epoch:
                 self._cancelled(message, now)
             case Failed() if message.epoch == self._epoch:
-                fault = "overloaded" if message.code == "overloaded" else "failed"
+                fault = message.code if message.code in _NAMED else "failed"
                 self._finish("failed", now, fault, f"{message.code}: {message.message}")
             case ErrorEvent():
                 self._error(message, now)

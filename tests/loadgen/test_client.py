@@ -152,7 +152,9 @@ def test_an_unreachable_target_is_named() -> None:
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "connection_refused"),
+        (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "too_many_connections"),
+        (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", "refused_key"),
+        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "connection_refused"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "connection_refused"),
         (b"SSH-2.0-x\r\n\r\n", "protocol"),
         (b"", "protocol"),

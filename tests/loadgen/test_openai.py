@@ -3,21 +3,19 @@
 import asyncio
 import contextlib
 import json
-import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playhead.engine.clock import monotonic
-from playhead.loadgen.habits import Caller, Habits, Reports
+from playhead.loadgen.habits import Caller
 from playhead.loadgen.openai import open_speech
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import Record, load
 from playhead.loadgen.session import SessionError
 from playhead.loadgen.targets import endpoint
-from playhead.loadgen.turn import Turn
 from playhead.loadgen.workers import execute
+from stub_kit import elsewhere, speak
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encoding: chunked\r\n\r\n"
 SOUND = b"\1\2" * 2_400  # 100 ms
@@ -29,6 +27,7 @@ class Stub:
     def __init__(self, *pieces: tuple[float, bytes | None]) -> None:
         self.pieces: Sequence[tuple[float, bytes | None]] = pieces
         self.asked: list[dict[str, Any]] = []
+        self.heads: list[bytes] = []
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
@@ -38,6 +37,7 @@ class Stub:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
         assert head.startswith(b"POST /v1/audio/speech HTTP/1.1\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         self.asked.append(json.loads(await reader.readexactly(length)))
@@ -57,15 +57,7 @@ def spoken(stub: Stub, timeout: float = 5.0, **habits: Any) -> Record:
     async def talk() -> Record:
         async with stub.running() as url:
             plan = Plan(url, 1.0, target="openai", turns=1, voice="ryan", model="qwen3-tts")
-            session = await open_speech(url, plan, Caller(), 0)
-            assert session.caller.reports is Reports.OFF
-            origin = monotonic()
-            record = Record(0, 0.0, "Hello there.", sample_rate=24_000, codec="pcm_s16le")
-            given = Habits(reports=Reports.OFF, **habits)
-            turn = Turn(record, given, session.link, origin=origin, deadline=origin + timeout)
-            await session.speak(turn, origin + timeout)
-            await session.close()
-            return record
+            return await speak(plan, timeout, **habits)
 
     return asyncio.run(talk())
 
@@ -109,6 +101,9 @@ def test_a_barge_in_hangs_up() -> None:
     [
         ([(0.0, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")], "failed", "overloaded"),
         ([(0.0, b"HTTP/1.1 404 Not Found\r\n\r\n")], "failed", "failed"),
+        ([(0.0, b"HTTP/1.1 401 Who\r\n\r\n")], "failed", "refused_key"),
+        ([(0.0, OK.replace(b"audio/pcm", b"text/html") + chunk(SOUND))], "lost", "protocol"),
+        ([(0.0, OK[:-2] + b"X-Sample-Rate: 8000\r\n\r\n" + chunk(SOUND))], "lost", "wrong_format"),
         ([(0.0, OK + chunk(SOUND))], "lost", "connection_lost"),
         ([(0.0, b"nonsense\r\n\r\n")], "lost", "protocol"),
         ([(0.0, OK), (0.0, None)], "timeout", "timeout"),
@@ -143,28 +138,25 @@ def test_its_addresses_are_http(given: str) -> None:
 
 
 def test_a_whole_run_against_it(tmp_path: Path) -> None:
-    """The stub serves from a thread of its own: a run has its own loop."""
-    urls: list[str] = []
-    ready, over = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        stub = Stub((0.01, OK + chunk(SOUND)), (0.0, b"0\r\n\r\n"))
-        async with stub.running() as url:
-            urls.append(url)
-            ready.set()
-            await asyncio.to_thread(over.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    assert ready.wait(5)
-    try:
-        plan = Plan(
-            urls[0], 4.0, arrivals="constant", warmup=0.0, window=1.0, target="openai", turns=1
-        )
+    stub = Stub((0.01, OK + chunk(SOUND)), (0.0, b"0\r\n\r\n"))
+    with elsewhere(stub.running()) as url:
+        plan = Plan(url, 4.0, arrivals="constant", warmup=0.0, window=1.0, target="openai", turns=1)
         assert execute(plan, tmp_path / "run.jsonl", lambda tally, at: None)
-    finally:
-        over.set()
-        thread.join()
     made = load(tmp_path / "run.jsonl")
     assert [record.finish for record in made.records] == ["complete"] * 4
     assert made.metrics == []
+
+
+def test_a_key_is_sent_and_stands_in_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "sesame")
+    stub = Stub((0.0, OK + chunk(SOUND) + b"0\r\n\r\n"))
+    with elsewhere(stub.running()) as url:
+        plan = Plan(
+            url, 4.0, arrivals="constant", warmup=0.0, window=0.2, target="openai", turns=1,
+            key_from="THEIR_KEY",
+        )  # fmt: skip
+        assert execute(plan, tmp_path / "run.jsonl", lambda tally, at: None)
+    assert b"Authorization: Bearer sesame\r\n" in stub.heads[0]
+    assert "sesame" not in (tmp_path / "run.jsonl").read_text()

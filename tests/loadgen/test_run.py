@@ -181,6 +181,8 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
         (["run", "--seeds", "one"], "--seeds 'one': give whole numbers"),
         (["run", "--rate", "0"], "--rate 0: utterances a second must be above 0"),
         (["run", "--window", "-1"], "window is -1"),
+        (["run", "--key-from", "NO_SUCH_KEY"], "--key-from NO_SUCH_KEY: this environment variable"),
+        (["run", "--target", "openai", "--pace", "50"], "target openai takes a text at once"),
         (["run", "--pace", "-1"], "pace is -1.0; expected pieces of text a second"),
         (["run", "--arrivals", "trace"], "needs --trace FILE"),
         (["run", "--arrivals", "trace", "--trace", "/nowhere"], "/nowhere: No such file"),

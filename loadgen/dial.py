@@ -1,0 +1,54 @@
+"""Opening a WebSocket for a virtual client; what goes wrong has a name."""
+
+from typing import cast
+
+from playhead.loadgen.keys import REFUSED, key_headers
+from playhead.loadgen.plan import Plan
+from playhead.loadgen.session import GRACE, SessionError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+_MAX_FRAME = 16 * 1024 * 1024
+_FULL = frozenset({429, 503})
+
+
+async def dial(url: str, plan: Plan, protocol: str) -> ClientConnection:
+    """A connection that speaks ``protocol``. Raises :class:`SessionError`."""
+    try:
+        socket = await connect(
+            url,
+            subprotocols=[cast(Subprotocol, protocol)],
+            additional_headers=key_headers(plan),
+            compression=None,
+            max_size=_MAX_FRAME,
+            max_queue=None,  # arrivals are stamped by whoever reads: never leave them in the socket
+            open_timeout=None,
+            close_timeout=GRACE,
+            ping_interval=None,
+        )
+    except InvalidStatus as refused:
+        raise _refused(url, refused.response.status_code) from None
+    except (InvalidHandshake, InvalidURI, EOFError, ValueError) as error:
+        raise SessionError("protocol", f"{url} does not speak {protocol}: {error}") from None
+    except OSError as error:
+        raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
+    if socket.subprotocol != protocol:
+        await socket.close()
+        raise SessionError("protocol", f"{url} does not speak {protocol}: it did not choose it")
+    return socket
+
+
+def _refused(url: str, status: int) -> SessionError:
+    if status in REFUSED:
+        return SessionError("refused_key", f"{url} answered {status}: give a key with --key-from")
+    if status in _FULL:
+        return SessionError("too_many_connections", f"{url} answered {status}")
+    return SessionError("connection_refused", f"{url} answered {status}")
+
+
+def why(closed: ConnectionClosed) -> str:
+    """Why a connection ended, for a record."""
+    if closed.rcvd is None:
+        return "the connection dropped"
+    return f"closed by the server: {closed.rcvd.code} {closed.rcvd.reason}".rstrip()
