@@ -19,10 +19,12 @@ class ListenError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """``http`` None: the HTTP API is off. Closes both when left as a context."""
+    """``http`` None: the HTTP API is off; ``agent`` None: no balancer asks. Closes all when left as
+    a context."""
 
     sessions: socket.socket
     http: socket.socket | None
+    agent: socket.socket | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -33,21 +35,24 @@ class Listeners:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.sessions.close()
-        if self.http is not None:
-            self.http.close()
+        for listener in (self.sessions, self.http, self.agent):
+            if listener is not None:
+                listener.close()
 
 
 def listen(settings: Settings) -> Listeners:
-    """Bind both ports. Raises :class:`ListenError`."""
+    """Bind all ports. Raises :class:`ListenError`."""
     with contextlib.ExitStack() as undo:
         sessions = undo.enter_context(_bind(settings, "--port", settings.port))
         http = None
         if settings.http_port != HTTP_OFF:
             port = _http_port(settings, int(sessions.getsockname()[1]))
             http = undo.enter_context(_bind(settings, "--http-port", port))
+        agent = None
+        if settings.agent_port is not None:
+            agent = undo.enter_context(_bind(settings, "--agent-port", settings.agent_port))
         undo.pop_all()
-    return Listeners(sessions, http)
+    return Listeners(sessions, http, agent)
 
 
 def _http_port(settings: Settings, port: int) -> int:
@@ -66,7 +71,7 @@ def _bind(settings: Settings, flag: str, port: int) -> socket.socket:
 
 def _why(settings: Settings, flag: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        off = "" if flag == "--port" else ", off does without"
+        off = "" if flag != "--http-port" else ", off does without"
         return (
             f"port {port} of {settings.host} is in use: stop the other server, or "
             f"choose another port with {flag} (0 takes any free one{off})"

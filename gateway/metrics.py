@@ -8,6 +8,7 @@ from typing import Final
 
 from playhead.gateway import logs
 from playhead.gateway.blame import Cause
+from playhead.gateway.slack import Smoothed
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -172,6 +173,8 @@ class Metrics:
         self._gauge(
             "playhead_log_lines_dropped", "Log lines that nobody was there to take"
         ).set_function(logs.dropped)
+        self.slack = self._gauge("playhead_slack_ratio", "What the tightest resource has left")
+        self.lag = Smoothed()
         self.loop_lag = self._histogram(
             "playhead_loop_lag_seconds", "How late the event loop runs a timer", _LAG
         )
@@ -193,6 +196,7 @@ class Metrics:
     def observe_lag(self, seconds: float) -> None:
         """One loop lag sample."""
         self.loop_lag.observe(seconds)
+        self.lag.add(seconds)
         self.loop_lag_now.set(seconds)
 
     def text(self) -> bytes:

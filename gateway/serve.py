@@ -17,6 +17,7 @@ from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway import gpu, logs
 from playhead.gateway.access_guard import Guard
+from playhead.gateway.agent import Agent
 from playhead.gateway.api.listener import open_api
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.limits import Limits
@@ -89,6 +90,7 @@ def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
             grace=settings.grace,
             hello_within=settings.hello_timeout,
         ),
+        node=settings.node,
     )
 
 
@@ -122,6 +124,9 @@ async def _serve(
     api = open_api(server)
     if listeners.http is not None:
         await api.start(listeners.http)
+    agent = Agent(server.readiness)
+    if listeners.agent is not None:
+        await agent.start(listeners.agent)
     secure = settings.tls_cert is not None
     address = page_address(settings.host, server.port, secure=secure)
     _tell(f"playhead with voice {facts.default_voice} is ready: {address}")
@@ -129,6 +134,7 @@ async def _serve(
         _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
     dead = await _until_stopped(server, stop)
     await server.drain(GOING_AWAY if dead else stop.result())
+    await agent.stop()
     await api.stop()
     return EXIT_ENGINE_DEAD if dead else 0
 

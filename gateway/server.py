@@ -13,6 +13,7 @@ from playhead.gateway.access import Access, Denied
 from playhead.gateway.access_gate import TICKETS_PATH, Gate
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.admission import ConnectionCaps
+from playhead.gateway.agent import node_header
 from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
 from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
@@ -29,6 +30,7 @@ from playhead.gateway.peer import Peer
 from playhead.gateway.protocol import SUBPROTOCOLS, Wire
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import Settings
+from playhead.gateway.slack import shares, slack
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
@@ -67,6 +69,7 @@ class GatewayServer:
         self.metrics.registry.register(EngineCollector(self.hub.engine.stats))
         self.metrics.registry.register(SessionCollector(self.hub.session_counters))
         self.metrics.registry.register(BuildCollector(facts.server, facts.model))
+        self.metrics.slack.set_function(self.slack)
         self.draining = False
         self._hurry = asyncio.Event()
         self._handlers: set[asyncio.Task[None]] = set()
@@ -98,6 +101,7 @@ class GatewayServer:
             process_request=self._process_request,
             subprotocols=_SUBPROTOCOLS,
             select_subprotocol=_select_subprotocol,
+            process_response=node_header(settings.node),
             compression=None,
             server_header="playhead",
             open_timeout=settings.open_timeout,
@@ -141,6 +145,7 @@ class GatewayServer:
             "max_utterances": stats.max_live,
             "utilisation": round(stats.utilisation, 4),
             "waiting": {lane.value: lane_stats.waiting for lane, lane_stats in stats.lanes.items()},
+            "slack": round(self.slack(), 3),
         }
         return Readiness(reason == "ready", reason, load, alive)
 
@@ -153,6 +158,12 @@ class GatewayServer:
             expelled = self.hub.expel(self.access.valid, clock.monotonic())
             if expelled:
                 log.info("%d sessions closed: their keys are no longer valid", expelled)
+
+    def slack(self) -> float:
+        """What the tightest resource has left, 0 to 1."""
+        stats, lag = self.hub.engine.stats(), self.metrics.lag.value
+        most = self.settings.max_connections
+        return slack(shares(stats, len(self._handlers), most, lag))
 
     # -- down -------------------------------------------------------------------------------
 

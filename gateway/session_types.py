@@ -25,6 +25,12 @@ class ServerFacts:
     open_format: Callable[[str, int], Format]  # codecs.registry.open_format
     new_utterance: Callable[[], int]  # process-wide unique numbers
     limits: Limits = field(default_factory=Limits)
+    node: str | None = None  # this process's name behind a balancer
+
+    def token(self, secret: str) -> str:
+        """What a client keeps: the secret, behind the name of the process that knows it."""
+        return secret if self.node is None else f"{self.node}.{secret}"
+
     languages: tuple[str, ...] = ("auto",)  # the first is the default
     takes_instruct: bool = False
 
@@ -54,8 +60,9 @@ def digest(token: str) -> bytes:
 
 
 def token_fits(token: str, token_digest: bytes) -> bool:
-    """Compares in constant time, so that a guess learns nothing from how long it took."""
-    return hmac.compare_digest(digest(token), token_digest)
+    """Compares the secret in ``token`` in constant time, so that a guess learns nothing from how
+    long it took."""
+    return hmac.compare_digest(digest(token.rpartition(".")[2]), token_digest)
 
 
 def error_event(error: ProtocolError) -> ErrorEvent:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -156,7 +157,7 @@ async def gateway(
         return engines[0]
 
     known = facts(**{"grace": chosen.grace, "hello_within": chosen.hello_timeout, **(limits or {})})
-    server = GatewayServer(chosen, known, open_engine)
+    server = GatewayServer(chosen, replace(known, node=chosen.node), open_engine)
     await server.start(bind(chosen.host, chosen.port))
     engines[0].start()
     try:
