@@ -226,7 +226,7 @@ class Session:
             self._facts,
             self._dialogue.speech,
             session=self.id,
-            token=facts.token(self._token),
+            token=self._facts.token(self._token),
             resumed=resumed,
             received=self._received,
             now=now,
