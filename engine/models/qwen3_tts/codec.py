@@ -5,9 +5,12 @@ computed twice. A decode of T frames never waits for the device and has shapes t
 batch size and T alone, so it can be captured.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from playhead.engine.models.qwen3_tts.codec_layers import (
     Conv,
@@ -27,6 +30,7 @@ from torch import nn
 
 USAGE_FLOOR = 1e-5
 MAX_FRAMES = 25  # two seconds
+Codes = npt.NDArray[np.int64]
 
 
 class Quantizer(nn.Module):
@@ -151,6 +155,13 @@ class CodecDecoder(nn.Module):
         return self.ops.fold(extended, self.last, self.last_bias)
 
 
+class _Primed(NamedTuple):
+    """A slot's state after a recording. Keeps its array, so that its id is nobody else's."""
+
+    codes: Codes
+    state: tuple[torch.Tensor, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """A decoder and the states of its streams."""
@@ -158,6 +169,7 @@ class Codec:
     decoder: CodecDecoder
     arena: SlotArena
     max_frames: int
+    _primed: dict[int, "_Primed"] = field(default_factory=dict)
 
     @torch.no_grad()
     def decode(
@@ -188,6 +200,20 @@ class Codec:
     def reset(self, slots: torch.Tensor) -> None:
         """Make slots [N] int64 fresh."""
         self.arena.reset(slots)
+
+    @torch.no_grad()
+    def prime(self, codes: Codes, slots: torch.Tensor) -> None:
+        """Let ``slots`` [N], which are fresh, go on where a recording ended: ``codes`` int64
+        [frames, quantizers], whose audio is nobody's. Decoded at the first call with this array;
+        later ones copy a slot's state."""
+        known = self._primed.get(id(codes))
+        if known is None:
+            one = slots[:1]
+            given = torch.from_numpy(codes).to(self.decoder.device)
+            self.decode(given.t()[None], one)
+            known = _Primed(codes, self.arena.snapshot(int(one)))
+            self._primed[id(codes)] = known
+        self.arena.restore(slots, known.state)
 
 
 def open_codec(

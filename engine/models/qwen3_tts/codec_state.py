@@ -112,6 +112,15 @@ class SlotArena:
         """Bytes that one stream occupies."""
         return sum(tensor[0].nbytes for tensor in self.tensors)
 
+    def snapshot(self, slot: int) -> tuple[torch.Tensor, ...]:
+        """A copy of one slot, tensor by tensor."""
+        return tuple(tensor[slot].clone() for tensor in self.tensors)
+
+    def restore(self, slots: torch.Tensor, kept: tuple[torch.Tensor, ...]) -> None:
+        """Let slots [N] int64 go on where the copied one was."""
+        for tensor, row in zip(self.tensors, kept, strict=True):
+            tensor.index_copy_(0, slots, row.expand(len(slots), *row.shape))
+
     def reset(self, slots: torch.Tensor) -> None:
         """Make slots [N] int64 fresh: silence before the first frame.
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from playhead.engine.models.qwen3_tts import predictor as predictors
 from playhead.engine.models.qwen3_tts import presets
-from playhead.engine.models.qwen3_tts import speaker as speakers
 from playhead.engine.models.qwen3_tts import talker as talkers
+from playhead.engine.models.qwen3_tts.cloning import CODEC_FOLDER, clone_voices
 from playhead.engine.models.qwen3_tts.codec import MAX_FRAMES, Codec, CodecDecoder, open_codec
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
@@ -25,11 +25,10 @@ from playhead.engine.models.qwen3_tts.execution import Buckets, Graphed
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
 from playhead.engine.models.qwen3_tts.graphs import fast_ops, with_ops
 from playhead.engine.models.qwen3_tts.predictor import Predictor
-from playhead.engine.models.qwen3_tts.prompt import Clone, Voices
+from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError, Voices
 from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
-from playhead.engine.models.qwen3_tts.speaker import SpeakerEncoder
 from playhead.engine.models.qwen3_tts.talker import Talker
 from playhead.engine.models.qwen3_tts.text import FolderTokenizer, HashTokenizer, Tokenizer
 from playhead.engine.models.qwen3_tts.weights import (
@@ -41,7 +40,8 @@ from playhead.engine.models.qwen3_tts.weights import (
 from playhead.engine.types import Lane, Request
 
 IGNORED = ("speaker_encoder.",)
-CODEC_FOLDER = "speech_tokenizer"
+SPEECH_ROOM = 32
+"""Positions that a cloned voice must leave: hardly two seconds of text and speech."""
 _log = logging.getLogger(__name__)
 
 
@@ -49,6 +49,7 @@ _log = logging.getLogger(__name__)
 class Setup:
     """Where and how large a model runs. ``positions``: context of a slot, text and speech, at
     80 ms a frame. ``random_seed``: weights are random, and ``frames`` says how long requests are.
+    ``recordings``: a folder of voices for a base model to clone, besides ``clones``.
     On CUDA only: ``buckets`` are captured as graphs, on ``streams`` where given, and ``compiled``
     fuses the layers' small operations.
     """
@@ -60,6 +61,7 @@ class Setup:
     random_seed: int | None = None
     frames: Callable[[Request], int] | None = None
     clones: Mapping[str, Clone] = field(default_factory=dict)
+    recordings: Path | None = None
     options: Options = field(default_factory=Options)
     codec_ops: TorchOps | None = None
     buckets: Buckets = field(default_factory=Buckets)
@@ -81,23 +83,23 @@ def load_parts(source: str | Path, setup: Setup) -> tuple[Parts, Options]:
     also the name of a published size (:mod:`presets`).
 
     Raises ValueError (``ConfigError``, ``WeightsError``) for a folder that is missing, partial or
-    of another architecture, and OSError for a vocabulary that cannot be read.
+    of another architecture and (``PromptError``) for voices that cannot be cloned, and OSError for
+    a vocabulary that cannot be read.
     """
     if (setup.random_seed is None) != (setup.frames is None):
         raise ValueError("random weights and a number of frames go together: give both or neither")
     folder, config, codec_config = _describe(source, setup)
     _check_pair(config, codec_config)
-    for name, clone in setup.clones.items():
-        _check_clone(name, clone, config)
     if setup.positions > config.talker.max_positions:
         raise ConfigError(
             f"a context of {setup.positions} positions exceeds the model's, "
             f"{config.talker.max_positions}"
         )
+    tokenizer = _tokenizer(folder, config)
+    clones = _clones(folder, config, tokenizer, setup)
     loop = _loop(folder, config, setup)
     codec = _codec(folder, codec_config, setup)
-    tokenizer = _tokenizer(folder, config)
-    voices = Voices(config, setup.clones)
+    voices = Voices(config, clones)
     parts = Parts(config, loop, codec, codec_config.sample_rate, tokenizer, voices)
     return parts, replace(setup.options, frames=setup.frames)
 
@@ -112,17 +114,6 @@ def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfi
         read_model_config(folder / "config.json"),
         read_codec_config(folder / CODEC_FOLDER / "config.json"),
     )
-
-
-def open_speaker_encoder(source: str | Path, *, device: str = "cpu") -> SpeakerEncoder:
-    """The part of a ``base`` model that makes a voice from a recording (see ``Clone``). Raises as
-    :func:`open_runner`, and ConfigError for a model without one."""
-    folder = model_folder(source)
-    config = read_model_config(folder / "config.json").speaker_encoder
-    if config is None:
-        raise ConfigError(f"{folder} holds no speaker encoder: only base models do")
-    state = load_tensors(folder, speakers.tensors(config), ignored=(talkers.PREFIX,), device=device)
-    return SpeakerEncoder.load(state, config)
 
 
 def generation_rules(folder: Path | None) -> tuple[Sampling, Sampling]:
@@ -206,13 +197,28 @@ def _check_pair(config: ModelConfig, codec: CodecConfig) -> None:
         raise ConfigError(f"the talker has {vocab} codes, a codebook of the codec only {size}")
 
 
-def _check_clone(name: str, clone: Clone, config: ModelConfig) -> None:
-    """A cloned voice must be one of this model's."""
-    if config.kind != "base":
-        raise ConfigError(f"voice {name!r}: a {config.kind} model clones no voices, base models do")
+def _clones(
+    folder: Path | None, config: ModelConfig, tokenizer: Tokenizer, setup: Setup
+) -> dict[str, Clone]:
+    """Every cloned voice, checked: before the weights, which take longer."""
+    clones = dict(setup.clones)
+    if (clones or setup.recordings) and config.kind != "base":
+        raise PromptError(f"a {config.kind} model clones no voices, base models do")
+    if config.kind == "base" and not clones and setup.recordings is None:
+        raise PromptError("a base model speaks with cloned voices alone: give it recordings")
+    if setup.recordings is not None:
+        assert folder is not None, "presets are no base models"
+        clones |= clone_voices(folder, setup.recordings, tokenizer, device=setup.device)
+    for name, clone in clones.items():
+        _check_clone(name, clone, config, setup.positions)
+    return clones
+
+
+def _check_clone(name: str, clone: Clone, config: ModelConfig, positions: int) -> None:
+    """A cloned voice must be one of this model's, and leave room for speech."""
     hidden, groups = config.talker.hidden, config.talker.code_groups
     if clone.vector.shape != (hidden,):
-        raise ConfigError(
+        raise PromptError(
             f"voice {name!r}: its vector has shape {list(clone.vector.shape)}, not [{hidden}]"
         )
     codes = clone.codes
@@ -220,6 +226,12 @@ def _check_clone(name: str, clone: Clone, config: ModelConfig) -> None:
         return
     vocab = config.talker.predictor.vocab
     if codes.ndim != 2 or codes.shape[1] != groups or not ((codes >= 0) & (codes < vocab)).all():
-        raise ConfigError(
+        raise PromptError(
             f"voice {name!r}: its codes must be [frames, {groups}] from 0 to {vocab - 1}"
+        )
+    taken = len(codes) + len(clone.text)
+    if taken + SPEECH_ROOM > positions:
+        raise PromptError(
+            f"voice {name!r}: its recording and text take {taken} of {positions} positions, and "
+            f"{SPEECH_ROOM} must be left to speak: give a shorter recording or more context"
         )

@@ -72,6 +72,7 @@ class Qwen3Runner:
         self._loop, self._codec, self._table = parts.loop, parts.codec, parts.loop.table
         self._builder = PromptBuilder(parts.config, role_ids(parts.tokenizer))
         self._streams: dict[int, Stream] = {}
+        self._prepare_voices()
         self.info = ModelInfo(
             name=_name(parts.config, random=self._options.frames is not None),
             voices=parts.voices.names,
@@ -250,6 +251,15 @@ class Qwen3Runner:
         if ids:
             self._table.write_text(self._column(slots), self._column(frames), self._column(ids))
 
+    @torch.inference_mode()
+    def _prepare_voices(self) -> None:
+        """Let the codec hear every recording now, and not when somebody waits."""
+        first = self._column([0])
+        for clone in self._parts.voices.clones.values():
+            if clone.codes is not None:
+                self._codec.prime(clone.codes, first)
+                self._codec.reset(first)
+
     # -- the codec lanes --------------------------------------------------------------------
 
     def _next(self, chunk: ChunkWork) -> Stream:
@@ -274,8 +284,7 @@ class Qwen3Runner:
         for stream in streams:
             clone = stream.style.clone
             if clone is not None and clone.codes is not None:
-                codes = torch.from_numpy(clone.codes).to(self._table.device)
-                self._codec.decode(codes.t()[None], self._slots([stream]))
+                self._codec.prime(clone.codes, self._slots([stream]))
 
     # -- common -----------------------------------------------------------------------------
 

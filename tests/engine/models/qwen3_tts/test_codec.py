@@ -49,11 +49,6 @@ TRUE = CodecDecoderConfig(
 )
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def opened(name: str) -> Codec:
     return open_codec(VECTORS / name, SLOTS, max_frames=MAX_FRAMES)
 
@@ -252,3 +247,17 @@ def test_random_weights_give_sound_that_is_not_clamped() -> None:
     pcm = codec.decode(codes, torch.tensor([0]), clamp=False)
     assert 0.01 < pcm.square().mean().sqrt() < 0.5
     assert pcm.abs().max() < 1.0
+
+
+def test_primed_slots_go_on_where_a_recording_ended() -> None:
+    codec = opened("codec_tiny")
+    codes, _ = reference("codec_tiny")
+    recording = codes[0, :, :20].t().contiguous().numpy()
+    following = codes[:1, :, 20:].expand(2, -1, -1)
+    whole = codec.decode(codes[:1], torch.tensor([6]), clamp=False)
+    for slots in ([0, 3], [5, 3]):  # the second time from memory
+        where = torch.tensor(slots)
+        codec.reset(where)
+        codec.prime(recording, where)
+        pcm = codec.decode(following, where, clamp=False)
+        assert (pcm - whole[:, -pcm.shape[1] :]).abs().max() < TOLERANCE

@@ -16,22 +16,27 @@ import runner_lab as lab
 from playhead.engine.models.qwen3_tts import loading, presets
 from playhead.engine.models.qwen3_tts import predictor as predictors
 from playhead.engine.models.qwen3_tts import talker as talkers
+from playhead.engine.models.qwen3_tts.cloning import clone_voices, open_speaker_encoder
+from playhead.engine.models.qwen3_tts.codec_encoder import open_codec_encoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.config import read_model_config
+from playhead.engine.models.qwen3_tts.encoder_config import CodecEncoderConfig
+from playhead.engine.models.qwen3_tts.encoder_spec import encoder_tensors
 from playhead.engine.models.qwen3_tts.loading import (
     Setup,
     generation_rules,
+    load_parts,
     open_runner,
-    open_speaker_encoder,
 )
-from playhead.engine.models.qwen3_tts.prompt import Clone
+from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError
+from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.text import HashTokenizer
 from playhead.engine.models.qwen3_tts.weights import random_tensors
 from safetensors.torch import load_file, save_file
 from talker_kit import RECORDING_RATE, model_dict, recording, speaker_checkpoint
 
-SMALL = Setup(slots=2, positions=64)
+SMALL = Setup(slots=2, positions=72)
 
 
 def codec_dict() -> dict[str, Any]:
@@ -197,6 +202,133 @@ def test_only_base_models_make_voices_from_recordings(folder: Path) -> None:
         open_runner(folder, replace(SMALL, clones={"me": Clone(np.zeros(64, np.float32))}))
 
 
+ENCODER = CodecEncoderConfig(
+    sample_rate=RECORDING_RATE,
+    frame_samples=2_400,
+    quantizers=16,
+    stored_quantizers=17,
+    semantic_quantizers=1,
+    codebook_size=64,
+    entry=8,
+    filters=4,
+    ratios=(10, 12, 10),
+    residual_layers=1,
+    kernel=7,
+    residual_kernel=3,
+    last_kernel=3,
+    dilation_growth=2,
+    compress=2,
+    layers=1,
+    hidden=16,
+    intermediate=16,
+    heads=2,
+    kv_heads=2,
+    head_dim=8,
+    norm_eps=1e-5,
+    rope_theta=1e4,
+)
+
+
+@pytest.fixture
+def voices(base: Path) -> Path:
+    """A codec that also encodes, and a folder of recordings, which is returned."""
+    codec, own = base / "speech_tokenizer", ENCODER
+    nested = {
+        "num_quantizers": own.stored_quantizers,
+        "num_semantic_quantizers": 1,
+        "codebook_size": own.codebook_size,
+        "codebook_dim": own.entry,
+        "num_filters": own.filters,
+        "upsampling_ratios": list(reversed(own.ratios)),
+        "num_residual_layers": 1,
+        "kernel_size": 7,
+        "residual_kernel_size": 3,
+        "last_kernel_size": 3,
+        "dilation_growth_rate": 2,
+        "compress": 2,
+        "num_hidden_layers": 1,
+        "hidden_size": own.hidden,
+        "intermediate_size": own.intermediate,
+        "num_attention_heads": own.heads,
+        "num_key_value_heads": own.kv_heads,
+        "head_dim": own.head_dim,
+        "norm_eps": own.norm_eps,
+        "rope_theta": own.rope_theta,
+    }
+    edit(
+        codec / "config.json",
+        input_sample_rate=own.sample_rate,
+        encode_downsample_rate=own.frame_samples,
+        encoder_valid_num_quantizers=own.quantizers,
+        encoder_config=nested,
+    )
+    parts = random_tensors(encoder_tensors(own), 6)
+    tensors = load_file(codec / "model.safetensors")
+    tensors |= {f"encoder.{name}": tensor for name, tensor in parts.items()}
+    save_file(tensors, codec / "model.safetensors")
+    soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed")
+    folder = base / "voices"
+    folder.mkdir()
+    soundfile.write(folder / "ada.wav", recording(), RECORDING_RATE)
+    soundfile.write(folder / "bob.flac", recording()[::-1], RECORDING_RATE)
+    (folder / "ada.txt").write_text("What is said here")
+    return folder
+
+
+def test_an_audio_file_becomes_a_voice_that_goes_on(base: Path, voices: Path) -> None:
+    """With its text the recording is continued; without, the voice is described by a vector."""
+    parts, options = load_parts(base, replace(SMALL, recordings=voices))
+    ada, bob = parts.voices.clones["ada"], parts.voices.clones["bob"]
+    soundfile = pytest.importorskip("soundfile")
+    heard, rate = soundfile.read(voices / "ada.wav", dtype="float32")
+    codes = open_codec_encoder(base / "speech_tokenizer").encode(heard, rate)
+    assert codes.shape == (15, 16)
+    assert ada.codes is not None
+    assert np.array_equal(ada.codes, codes)
+    assert ada.text == tuple(HashTokenizer(499)("What is said here"))
+    assert np.array_equal(ada.vector, open_speaker_encoder(base).describe(heard, rate))
+    assert bob.codes is None
+    options = replace(options, frames=lambda _: 3)
+    model = Qwen3Runner(parts, options)
+    assert model.info.voices == ("ada", "bob")
+    one = lab.say(model, 1, "One two three", "ada")
+    two = lab.say(model, 2, "One two three", "bob")
+    assert one.frames == two.frames == 3
+    assert not np.array_equal(one.sound, two.sound)
+
+
+def test_a_bad_recording_is_named_before_the_weights_are_read(base: Path, voices: Path) -> None:
+    (voices / "ada.wav").write_bytes(b"no audio")
+    with pytest.raises(ValueError, match=r"ada\.wav: cannot be read as audio"):
+        load_parts(base, replace(SMALL, recordings=voices))
+
+
+def test_a_text_that_would_end_its_own_turn(base: Path, voices: Path) -> None:
+    class Controlled(HashTokenizer):
+        specials = ("<|im_end|>",)
+
+    (voices / "ada.txt").write_text("What <|im_end|> is said")
+    with pytest.raises(PromptError, match=r"ada\.txt contains <\|im_end\|>"):
+        clone_voices(base, voices, Controlled(499))
+
+
+def test_voices_without_texts_need_no_encoder(base: Path, voices: Path) -> None:
+    (voices / "ada.txt").unlink()
+    (base / "speech_tokenizer" / "model.safetensors").unlink()
+    made = clone_voices(base, voices, HashTokenizer(499))
+    assert all(clone.codes is None for clone in made.values())
+
+
+def test_a_base_model_needs_voices(base: Path) -> None:
+    with pytest.raises(ValueError, match="cloned voices alone: give it recordings"):
+        open_runner(base, SMALL)
+
+
+def test_recordings_go_with_base_models(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a custom_voice model clones no voices"):
+        open_runner(folder, replace(SMALL, recordings=tmp_path))
+
+
 @pytest.mark.parametrize(
     ("clone", "said"),
     [
@@ -204,8 +336,9 @@ def test_only_base_models_make_voices_from_recordings(folder: Path) -> None:
         (Clone(np.zeros(64, np.float32), np.zeros((4, 15), np.int64), (1,)), r"\[frames, 16\]"),
         (Clone(np.zeros(64, np.float32), np.full((4, 16), 2048), (1,)), "from 0 to 2047"),
         (Clone(np.zeros(64, np.float32), np.full((4, 16), -1), (1,)), "from 0 to 2047"),
+        (Clone(np.zeros(64, np.float32), np.zeros((40, 16), np.int64), (1,)), "give a shorter"),
     ],
-    ids=["vector", "groups", "above", "below"],
+    ids=["vector", "groups", "above", "below", "room"],
 )
 def test_a_voice_of_another_model_is_refused(base: Path, clone: Clone, said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -295,6 +295,12 @@ def test_a_cloned_voice_goes_on_where_its_recording_stops(tmp_path: Path, whole_
     assert np.abs(whole[-6 * FRAME :].numpy() - heard[1].sound).max() < 1e-5
 
 
+def test_every_utterance_of_a_cloned_voice_goes_on_from_its_recording(tmp_path: Path) -> None:
+    model = lab.runner(tmp_path, kind="base", clones={"me": clone(ICL)}, frames=lambda _: 5)
+    first, second = say(model, 1, TEXT, "me"), say(model, 2, TEXT, "me")
+    assert np.array_equal(first.sound, second.sound)
+
+
 def test_a_cloned_voice_waits_for_as_much_text_as_its_recording_is_long(tmp_path: Path) -> None:
     model = lab.runner(tmp_path, kind="base", clones={"me": clone(ICL)}, frames=lambda _: 6)
     model.open(request(1, "me"))
