@@ -7,23 +7,23 @@ from typing import Any, Final
 
 import lameenc
 
-BIT_RATE: Final = 96  # kbit/s; transparent for mono speech at 24 kHz, 64 is not
+BIT_RATE: Final = 96  # kbit/s: enough for mono speech at 24 kHz with something to spare
 QUALITY: Final = 5  # of 0 (slow) to 9; LAME's own default is near it
-SAMPLE_RATES: Final = (16_000, 24_000, 48_000)
+SAMPLE_RATES: Final = (16_000, 22_050, 24_000, 44_100, 48_000)
 
 
 class Mp3Writer:
-    """Encodes one stream of mono 16-bit PCM. For one thread at a time.
+    """Encodes one stream of mono 16-bit PCM. ``bit_rate`` in kbit/s. For one thread at a time.
 
     Raises ``ValueError`` for a rate that is not in ``SAMPLE_RATES``.
     """
 
-    def __init__(self, sample_rate: int) -> None:
+    def __init__(self, sample_rate: int, bit_rate: int = BIT_RATE) -> None:
         if sample_rate not in SAMPLE_RATES:
             rates = ", ".join(map(str, SAMPLE_RATES))
             raise ValueError(f"MP3 does not run at {sample_rate} Hz here; use one of {rates}")
         encoder: Any = lameenc.Encoder()
-        encoder.set_bit_rate(BIT_RATE)
+        encoder.set_bit_rate(bit_rate)
         encoder.set_in_sample_rate(sample_rate)
         encoder.set_out_sample_rate(sample_rate)
         encoder.set_channels(1)

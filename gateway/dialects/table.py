@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from playhead.gateway.dialects.aura import open_aura
 from playhead.gateway.dialects.base import Dialect, Opening
 from playhead.gateway.dialects.cartesia import open_cartesia
+from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_stream_input
 from playhead.gateway.session import ServerFacts
 
 
@@ -25,6 +26,16 @@ class Route:
 
 ROUTES = (
     Route("deepgram-v1", re.compile("/v1/speak"), open_aura),
+    Route(
+        "elevenlabs",
+        re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/stream-input"),
+        open_stream_input,
+    ),
+    Route(
+        "elevenlabs-multi",
+        re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/multi-stream-input"),
+        open_multi_stream_input,
+    ),
     Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
 )
 

@@ -11,7 +11,7 @@ def tone(samples: int) -> bytes:
     return (np.sin(np.arange(samples) / 15) * 9_000).astype("<i2").tobytes()
 
 
-@pytest.mark.parametrize("rate", [16_000, 24_000, 48_000])
+@pytest.mark.parametrize("rate", [16_000, 22_050, 24_000, 44_100, 48_000])
 def test_a_decoder_hears_the_same(rate: int) -> None:
     av = pytest.importorskip("av")
     writer = Mp3Writer(rate)
@@ -38,5 +38,7 @@ def test_nothing_in_nothing_out() -> None:
 
 
 def test_other_rates_are_refused() -> None:
-    with pytest.raises(ValueError, match="8000 Hz here; use one of 16000, 24000, 48000"):
+    with pytest.raises(
+        ValueError, match="8000 Hz here; use one of 16000, 22050, 24000, 44100, 48000"
+    ):
         Mp3Writer(8_000)
