@@ -4,7 +4,7 @@ import argparse
 import sys
 from dataclasses import replace
 
-from playhead.engine import costs
+from playhead.engine import costs, simulate_fleet
 from playhead.engine.lead import LeadLimits, parse_lead
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
@@ -19,6 +19,7 @@ HEADER = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
+    simulate_fleet.add_arguments(parser)
     parser.add_argument("--machine", choices=("cpu", "accelerator"), default="cpu")
     parser.add_argument("--cores", type=int, default=2, help="cores of --machine cpu")
     parser.add_argument("--sms", type=int, default=48, help="SMs of the background lane")
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate each combination and print its row. Returns an exit status."""
+    if args.fleet:
+        return simulate_fleet.run(args)
     table = costs.cpu(args.cores) if args.machine == "cpu" else costs.accelerator(args.sms)
     rate = args.rate or (4.0 if args.machine == "cpu" else 140.0)
     mix = Mix(ideal=args.ideal, liars=args.liars, sticky=not args.fickle)
