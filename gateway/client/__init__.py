@@ -9,6 +9,7 @@ from playhead.client.errors import (
     ServerError,
     UtteranceFailed,
 )
+from playhead.client.moving import Moved
 from playhead.client.player import Player
 from playhead.client.track import Counters, PlayerConfig
 from playhead.client.utterance import AudioMessage, Cancelled, Done, Utterance
@@ -21,6 +22,7 @@ __all__ = [
     "ConnectionLost",
     "Counters",
     "Done",
+    "Moved",
     "Player",
     "PlayerConfig",
     "PlayheadError",

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 from playhead.client.backlog import Backlog
-from playhead.client.errors import ConnectionFailed, ConnectionLost
-from playhead.client.link import PROTOCOL_ERROR, Address, Link, dial
+from playhead.client.errors import ConnectionFailed, ConnectionLost, ResumeFailed
+from playhead.client.link import PROTOCOL_ERROR, Address, Link, at_node, dial
+from playhead.client.moving import Epochs
 from playhead.gateway.messages import (
     ClientMessage,
     ErrorEvent,
@@ -18,9 +20,12 @@ from playhead.gateway.messages import (
     ServerMessage,
 )
 
+#: Close codes of a server that goes away: another may speak on.
+_LEAVING = frozenset({1001, 1012})
 #: Close codes after which the session is not there to come back to (docs/protocol.md).
 _FINAL_CODES = frozenset({1000, 1001, PROTOCOL_ERROR, 1008, 1009, 1012, 1013, 4000, 4001})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts to come back
+_SETTLED = 1.0  # seconds at a server before moving on again
 _LAST_WORDS = 1.0  # seconds to get queued messages out before closing
 
 Clock = Callable[[], float]
@@ -31,12 +36,24 @@ class Carrier:
     """Sends in order, delivers each numbered message exactly once, resumes after a drop."""
 
     def __init__(
-        self, address: Address, hello: Hello, link: Link, ready: Ready, clock: Clock
+        self,
+        address: Address,
+        hello: Hello,
+        link: Link,
+        ready: Ready,
+        clock: Clock,
+        *,
+        moves: bool = False,
     ) -> None:
+        self.moves = moves  # to another server, when the session cannot go on at this one
+        self.on_moved: Callable[[float], None] = lambda _: None
         self.seq = 0  # highest contiguous number seen
         self.ready = ready
         self.backlog = Backlog()
         self.resumptions = 0
+        self._epochs = Epochs()
+        self._left = False
+        self._moved_at = -math.inf
         self._address = address
         self._hello = hello
         self._link = link
@@ -51,9 +68,10 @@ class Carrier:
 
         Does nothing once the session is over.
         """
-        if self._over:
+        translated = self._epochs.outgoing(message)
+        if self._over or translated is None:
             return
-        self.backlog.put(message)
+        self.backlog.put(translated)
         self._idle.clear()
         self._waiting.set()
 
@@ -73,10 +91,40 @@ class Carrier:
         try:
             await self._exchange(deliver)
         except ConnectionLost as lost:
-            if lost.code in _FINAL_CODES:
+            if self.moves and (self._left or lost.code in _LEAVING):
+                await self._move(lost)
+            elif lost.code in _FINAL_CODES:
                 raise
+            elif await self._returned(lost):
+                deliver(self.ready, self._clock())
+            else:
+                await self._move(lost)
+
+    async def leave(self) -> None:
+        """This server is going away: go to another now."""
+        self._left = True
+        await self._link.close()
+
+    async def _returned(self, lost: ConnectionLost) -> bool:
+        """Whether the session goes on; False when another one may be opened instead."""
+        try:
             await self._come_back(lost)
-            deliver(self.ready, self._clock())
+        except ResumeFailed:
+            if not self.moves:
+                raise
+            return False
+        return True
+
+    async def _move(self, lost: ConnectionLost) -> None:
+        # One that sends everybody away must not be asked in a tight loop.
+        await asyncio.sleep(max(0.0, self._moved_at + _SETTLED - self._clock()))
+        self._link, self.ready = await self._redial(lost, None)
+        self._left, self._moved_at = False, self._clock()
+        self.seq = 0
+        self.backlog = Backlog()
+        self._epochs.moved()
+        self.on_moved(self._clock())
+        self._waiting.set()
 
     async def close(self) -> None:
         """Let queued messages out if the socket takes them, then close it."""
@@ -91,7 +139,7 @@ class Carrier:
             while True:
                 message = await self._link.receive()
                 if self._is_next(message):
-                    deliver(message, self._clock())
+                    deliver(self._epochs.incoming(message), self._clock())
         finally:
             writer.cancel()
             # Not suppress(CancelledError): that would also swallow a cancel meant for this task.
@@ -117,19 +165,24 @@ class Carrier:
                 await self._waiting.wait()
 
     async def _come_back(self, lost: ConnectionLost) -> None:
+        origin = ResumeFrom(self.ready.session, self.ready.token, self.seq)
+        self._link, self.ready = await self._redial(lost, origin)
+        self.resumptions += 1
+        self.backlog.resume(self.ready.received)
+        self._waiting.set()
+
+    async def _redial(self, lost: ConnectionLost, origin: ResumeFrom | None) -> tuple[Link, Ready]:
+        """Connect again within the grace time, to the session ``origin`` or to a fresh one."""
         deadline = self._clock() + self.ready.grace / 1000
         pause = _FIRST_PAUSE
+        address = self._address
+        if origin is not None:
+            address = replace(address, url=at_node(address.url, origin.token))
         while True:
-            origin = ResumeFrom(self.ready.session, self.ready.token, self.seq)
             try:
-                hello = replace(self._hello, resume=origin)
-                self._link, self.ready = await dial(self._address, hello)
-                break
+                return await dial(address, replace(self._hello, resume=origin))
             except ConnectionFailed as failed:
                 if self._clock() + pause > deadline:
                     raise ConnectionLost(f"{lost}, and no way back: {failed}") from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        self.resumptions += 1
-        self.backlog.resume(self.ready.received)
-        self._waiting.set()

@@ -35,6 +35,7 @@ async def connect(
     reports: bool = True,
     encoding: Encoding = "msgpack",
     binary_audio: bool = False,
+    recover: bool = True,
     timeout: float = 10.0,
     on_event: Callable[[Event], None] | None = None,
     clock: Clock = monotonic,
@@ -46,7 +47,10 @@ async def connect(
     every utterance that asks for nothing else.
     ``start_threshold`` and ``output_latency`` (seconds), ``playback_rate`` describe the player
     that is modelled and reported; ``reports=False`` keeps it silent. ``on_event`` gets warnings,
-    errors and the notice of a shutdown; without it they are logged.
+    errors and the notice of a shutdown; without it they are logged. With ``recover`` a session
+    that cannot go on where it is, because its server goes away or has lost it, goes on at
+    whatever server ``url`` leads to: ``on_event`` gets a :class:`Moved`, and what had not arrived
+    is spoken again from the last word that had begun to. Without it everything live fails then.
 
     Raises :class:`~playhead.client.errors.ConnectionFailed` when no session comes about within
     ``timeout`` seconds, :class:`~playhead.client.errors.ServerError` when the server refuses the
@@ -73,7 +77,7 @@ async def connect(
         playback_rate=playback_rate,
         output_latency=output_latency,
     )
-    carrier = Carrier(address, hello, link, ready, clock)
+    carrier = Carrier(address, hello, link, ready, clock, moves=recover)
     reporter = Reporter(Player(config), carrier, clock, reports=reports)
     session = Voice(carrier, reporter, on_event or _log_event, clock)
     tasks = [asyncio.create_task(session.run()), asyncio.create_task(reporter.run())]

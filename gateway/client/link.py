@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from playhead.client.errors import ConnectionFailed, ConnectionLost, server_error
 from playhead.gateway.messages import (
@@ -39,6 +39,16 @@ def endpoint(url: str) -> str:
     scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
     path = parts.path if parts.path.strip("/") else ENDPOINT
     return urlunsplit(parts._replace(scheme=scheme, path=path))
+
+
+def at_node(url: str, token: str) -> str:
+    """``url`` for a return to the process that gave ``token``: a balancer reads its name."""
+    node, dot, _ = token.rpartition(".")
+    if not dot:
+        return url
+    parts = urlsplit(url)
+    query = [pair for pair in parse_qsl(parts.query, True) if pair[0] != "node"]
+    return urlunsplit(parts._replace(query=urlencode([*query, ("node", node)])))
 
 
 class Link:

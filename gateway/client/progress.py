@@ -2,6 +2,7 @@
 
 from typing import TextIO
 
+from playhead.client.moving import Moved
 from playhead.client.utterance import AudioMessage
 from playhead.client.voice import Event
 from playhead.engine.clock import monotonic
@@ -43,6 +44,8 @@ class Progress:
     def event(self, event: Event) -> None:
         """Something to tell, on a line of its own."""
         match event:
+            case Moved():
+                text = "the server went away: another goes on from the last word that arrived"
             case Draining():
                 text = f"the server shuts down in {event.deadline / 1000:g} s"
             case Warn():

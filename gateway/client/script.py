@@ -31,10 +31,12 @@ class Script:
         self.text = ""
         self.started = False  # set by whoever sends: ``start`` is on its way
         self.closed = False  # takes no more text
+        self.severed = False  # was cut: nothing of it is wanted any more
         self.blocks = False  # is to be cancelled as soon as its epoch is known
         self._pieces: deque[str | Mark] = deque()
         self._sent = 0
         self._spoken = 0
+        self._flushed = -1  # how much had been sent at the last flush
 
     def add(self, piece: str | Mark) -> None:
         """Queue text or a mark. Raises ``ValueError`` once the text is complete."""
@@ -53,8 +55,20 @@ class Script:
 
     def cut(self) -> None:
         """Take no more text and drop what has not been handed out."""
-        self.closed = True
+        self.closed = self.severed = True
         self._pieces.clear()
+
+    def rewind(self, position: int) -> None:
+        """What comes after this character must be sent again, to a server that knows nothing."""
+        spoken, pieces = self.text[position : self._sent], self._pieces
+        marks = [FLUSH] if self._flushed == self._sent else []
+        if self.closed and END not in pieces:
+            marks.append(END)
+        if not marks and pieces and isinstance(pieces[0], str):
+            spoken += str(pieces.popleft())
+        self._pieces = deque([*([spoken] if spoken else []), *marks, *pieces])
+        self.started = self.blocks = False
+        self._sent = self._spoken = position
 
     @property
     def exhausted(self) -> bool:
@@ -72,6 +86,7 @@ class Script:
             piece = self._pieces[0]
             if isinstance(piece, Mark):
                 self._pieces.popleft()
+                self._flushed = self._sent if piece is FLUSH else self._flushed
                 yield Flush() if piece is FLUSH else End()
                 continue
             part = piece[:size]

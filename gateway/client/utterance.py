@@ -1,8 +1,9 @@
 """One text being spoken, as the caller of the client sees it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -12,12 +13,20 @@ from playhead.client.style import Style
 from playhead.client.track import Counters
 from playhead.engine.types import Lane, Pcm
 from playhead.gateway import messages as m
-from playhead.gateway.messages import SpokenWord, Warn
+from playhead.gateway.messages import Audio, ClientMessage, SpokenWord, Warn
+
+#: Utterances opened at the server at a time: the one that plays and the next. More would gain
+#: nothing, and servers bound how many wait and how fast they are opened.
+_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
 class AudioMessage:
-    """Decoded sound, in order and without gaps. Positions are samples at the wire rate."""
+    """Decoded sound, in order and without gaps. Positions are samples at the wire rate.
+
+    After a move to another server (``recovered`` of :class:`Moved` tells) ``epoch`` is a new one,
+    ``index`` and ``position`` begin again, and the first word may be one that was there before.
+    """
 
     epoch: int
     index: int
@@ -82,6 +91,12 @@ class Owner(Protocol):
         """The player's counters of an utterance."""
 
 
+def _shifted(word: SpokenWord, base: int) -> SpokenWord:
+    if not base:
+        return word
+    return replace(word, char_start=word.char_start + base, char_end=word.char_end + base)
+
+
 def check_length(characters: int, limit: float) -> None:
     """Raises ``ValueError`` for more text than a server takes in one utterance."""
     if characters > limit:
@@ -99,6 +114,9 @@ class Utterance:
         self.id = id
         self.script = Script(style)
         self.epoch: int | None = None  # known once the server has opened it
+        self.complete = False  # all its sound has arrived
+        self._base = 0  # characters that a former server has spoken
+        self._reached = 0  # where the last word starts of which sound has arrived
         self.warnings: list[Warn] = []  # what could not be spoken as written
         self._owner = owner
         self._audio: asyncio.Queue[AudioMessage | None] = asyncio.Queue()
@@ -191,10 +209,40 @@ class Utterance:
         self.epoch = epoch
         self._settle_opened()
 
-    def on_audio(self, message: AudioMessage) -> None:
+    def on_audio(self, message: Audio, pcm: Pcm) -> None:
         """Sound came."""
-        self.script.spoken_to(max((word.char_end for word in message.words), default=0))
-        self._audio.put_nowait(message)
+        words = tuple(_shifted(word, self._base) for word in message.words)
+        if words:
+            self._reached = words[-1].char_start
+            self.script.spoken_to(words[-1].char_end)
+        self.complete = message.final
+        self._audio.put_nowait(
+            AudioMessage(
+                epoch=message.epoch,
+                index=message.index,
+                position=message.position,
+                pcm=pcm,
+                words=words,
+                lane=message.lane,
+                slack=None if message.slack is None else message.slack / 1000,
+                depth=message.depth / 1000,
+                final=message.final,
+            )
+        )
+
+    def on_moved(self, counters: Counters | None) -> "Done | Cancelled | None":
+        """Its server is gone: how it ended by what is known here, or None when the rest of its
+        text is to be spoken by another. ``counters``: of its epoch."""
+        heard = 0 if counters is None else counters.heard
+        if self.script.severed:
+            text, at = self.text, self._reached
+            return Cancelled(heard, text[:at], text[at:], estimated=True)
+        if self.complete and counters is not None:
+            return Done(counters.received, heard, estimated=True, reason="complete")
+        self.script.rewind(self._reached)
+        self._base = self._reached
+        self.epoch = None
+        return None
 
     def on_warning(self, warning: Warn) -> None:
         """Something of the text was skipped or read otherwise."""
@@ -215,3 +263,31 @@ class Utterance:
     def _settle_opened(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
+
+
+def send_scripts(
+    live: Mapping[str, Utterance],
+    limits: Mapping[str, float],
+    post: Callable[[ClientMessage], None],
+    *,
+    opening: bool,
+) -> None:
+    """Post what may be sent of ``live``, one utterance after the other, never more than is welcome.
+
+    ``opening``: whether the server takes new utterances.
+    """
+    size = int(limits.get("text_message", 2000))
+    opened = sum(utterance.script.started for utterance in live.values())
+    for utterance in list(live.values()):
+        script = utterance.script
+        if not script.started:
+            if not opening or opened >= _AHEAD:
+                return
+            opened += 1
+            script.started = True
+            post(script.style.opening(utterance.id))
+        unspoken = sum(other.script.waiting for other in live.values())
+        for message in script.take(size, limits.get("text_waiting", math.inf) - unspoken):
+            post(message)
+        if not script.exhausted:
+            return

@@ -12,19 +12,18 @@ from playhead.client.errors import (
     server_error,
 )
 from playhead.client.link import PROTOCOL_ERROR
+from playhead.client.moving import Moved
 from playhead.client.pings import Pings
+from playhead.client.relocation import Relocation
 from playhead.client.reporter import Reporter
 from playhead.client.style import REFUSALS, Style, check_style
 from playhead.client.track import Counters
-from playhead.client.utterance import Cancelled, Done, Utterance, check_length, heard_audio
+from playhead.client.utterance import Cancelled, Done, Utterance, check_length, send_scripts
 from playhead.codecs.base import BadAudio, Decoder
 from playhead.codecs.registry import Format, decoder
 from playhead.gateway import messages as m
 
-#: Utterances opened at the server at a time: the one that plays and the next. More would gain
-#: nothing, and servers bound how many wait and how fast they are opened.
-_AHEAD = 2
-Event = m.Warn | m.Draining | m.ErrorEvent
+Event = m.Warn | m.Draining | m.ErrorEvent | Moved
 
 
 class Voice:
@@ -53,6 +52,8 @@ class Voice:
         self._decoders: dict[int, Decoder] = {}
         self._pings = Pings()
         self._ended: PlayheadError | None = None
+        self._move = Relocation(carrier, self._player, self._live, self._by_epoch)
+        carrier.on_moved = self._on_moved
 
     # ------------------------------------------------------------ speaking
 
@@ -107,34 +108,23 @@ class Voice:
         return self.ready.limits.get("text_utterance", math.inf)
 
     def script_changed(self) -> None:
-        """Send what may be sent: one utterance after the other, never more than is welcome."""
-        limits = self.ready.limits
-        size = int(limits.get("text_message", 2000))
-        opened = sum(utterance.script.started for utterance in self._live.values())
-        for utterance in list(self._live.values()):
-            script = utterance.script
-            if not script.started:
-                if opened >= _AHEAD:
-                    return
-                opened += 1
-                script.started = True
-                self._carrier.post(script.style.opening(utterance.id))
-            unspoken = sum(other.script.waiting for other in self._live.values())
-            for message in script.take(size, limits.get("text_waiting", math.inf) - unspoken):
-                self._carrier.post(message)
-            if not script.exhausted:
-                return
+        """Send what may be sent."""
+        send_scripts(
+            self._live, self.ready.limits, self._carrier.post, opening=not self._move.leaving
+        )
 
     # ------------------------------------------------------------ holding and cutting
 
     def pause(self) -> None:
         """Hold playback where it is."""
+        self._move.paused = True
         self._player.pause(self._clock())
         self._carrier.post(m.Pause())
         self._reporter.wake()
 
     def resume(self) -> None:
         """Let playback go on."""
+        self._move.paused = False
         self._player.resume(self._clock())
         self._carrier.post(m.ResumePlayback())
         self._reporter.wake()
@@ -233,7 +223,11 @@ class Voice:
                 )
             case m.Failed():
                 self._player.add(message.epoch, 0, True, now)
-                self._on_outcome(message.epoch, UtteranceFailed(message))
+                if self._move.keeps(message.code):
+                    self._by_epoch.pop(message.epoch, None)
+                    self._move.leave_if_idle()
+                else:
+                    self._on_outcome(message.epoch, UtteranceFailed(message))
             case m.Ready():
                 self._player.report_again()  # reports on their way were lost with the socket
             case m.Pong():
@@ -262,8 +256,7 @@ class Voice:
         if utterance is None:
             return
         decode = self._decoders[message.epoch].decode
-        pcm = decode(message.data, message.packets or (), message.samples)
-        utterance.on_audio(heard_audio(message, pcm))
+        utterance.on_audio(message, decode(message.data, message.packets or (), message.samples))
         self.script_changed()
 
     def _on_outcome(self, epoch: int, outcome: Done | Cancelled | PlayheadError) -> None:
@@ -272,17 +265,27 @@ class Voice:
         if utterance is not None:
             self._over(utterance, outcome)
             self.script_changed()
+        self._move.leave_if_idle()
+
+    def _on_moved(self, now: float) -> None:
+        self.ready = self._carrier.ready
+        self._decoders.clear()
+        moved = self._move.arrived(now, self._over)
+        self.script_changed()
+        self._on_event(moved)
 
     def _over(self, utterance: Utterance, outcome: Done | Cancelled | PlayheadError) -> None:
         self._live.pop(utterance.id, None)
         utterance.on_outcome(outcome)
 
-    def _on_notice(self, message: Event) -> None:
+    def _on_notice(self, message: m.Warn | m.Draining | m.ErrorEvent) -> None:
         if isinstance(message, m.Warn):
             utterance = self._by_epoch.get(-1 if message.epoch is None else message.epoch)
             if utterance is not None:
                 utterance.on_warning(message)
                 self.script_changed()
+        if isinstance(message, m.Draining):
+            self._move.announced()
         if isinstance(message, m.ErrorEvent) and message.code in REFUSALS:
             self._refuse_opening(message)
         self._on_event(message)
@@ -291,6 +294,7 @@ class Voice:
         """Errors come in the order of what they answer: the oldest ``start`` without an answer."""
         for utterance in self._live.values():
             if utterance.script.started and utterance.epoch is None:
-                self._over(utterance, server_error(message))
-                self.script_changed()
+                if not self._move.keeps(message.code):
+                    self._over(utterance, server_error(message))
+                    self.script_changed()
                 return

@@ -502,7 +502,7 @@ def test_error_and_draining_events_reach_the_caller() -> None:
 
     async def case() -> None:
         events: list[Any] = []
-        async with stub(script) as url, connect(url, on_event=events.append):
+        async with stub(script) as url, connect(url, on_event=events.append, recover=False):
             while len(events) < 2:
                 await asyncio.sleep(0.01)
         assert [event.type for event in events] == ["error", "draining"]
@@ -634,7 +634,10 @@ def test_failed_resume_tells_what_was_heard() -> None:
         await peer.socket.close(4001, "resume_failed")
 
     async def case() -> None:
-        async with stub(resume_script(first, second)) as url, connect(url) as voice:
+        async with (
+            stub(resume_script(first, second)) as url,
+            connect(url, recover=False) as voice,
+        ):
             utterance = voice.speak("One two.")
             with pytest.raises(api.ResumeFailed) as caught:
                 await utterance.done()
@@ -670,7 +673,7 @@ def test_a_final_close_ends_the_session(code: int) -> None:
         await peer.socket.close(code, "bye")
 
     async def case() -> None:
-        async with stub(script) as url, connect(url) as voice:
+        async with stub(script) as url, connect(url, recover=False) as voice:
             with pytest.raises(api.ConnectionLost, match="bye") as caught:
                 await voice.speak("Hello.").done()
             assert caught.value.code == code
