@@ -1,10 +1,10 @@
 """Where a client may put its key or ticket, and where it must not. Pure.
 
 Keys go into headers: ``Authorization: Bearer KEY`` (RFC 6750 section 2.1; ``Token KEY`` is the
-same), ``X-API-Key``, ``xi-api-key``. A browser's WebSocket can send none of them, only
-subprotocols and a URL; so tickets are also taken from the subprotocol ``playhead.ticket.TICKET``,
-from those in which clients of other services carry their key, and from the query. A key in a URL
-ends up in logs and histories: it is refused there even when it is right.
+same), ``X-API-Key``, ``xi-api-key``, ``kyutai-api-key``. A browser's WebSocket can send none of
+them, only subprotocols and a URL; so tickets are also taken from the subprotocol
+``playhead.ticket.TICKET``, from those in which clients of other services carry their key, and from
+the query. A key in a URL ends up in logs and histories: it is refused there even when it is right.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ from urllib.parse import parse_qsl
 from playhead.gateway.access_keys import KEY_PREFIX, TICKET_PREFIX
 
 SCHEMES: Final = ("bearer", "token")
-KEY_HEADERS: Final = ("x-api-key", "xi-api-key")
+KEY_HEADERS: Final = ("x-api-key", "xi-api-key", "kyutai-api-key")
 PROTOCOL_PREFIXES: Final = ("playhead.ticket.", "openai-insecure-api-key.")
 PROTOCOL_BEFORE: Final = ("token", "bearer")
 """Subprotocols after which the next one is the secret (Deepgram's clients in browsers)."""
 QUERY_FIELDS: Final = frozenset(
     {
         *("ticket", "key", "api_key", "apikey", "api-key", "xi-api-key", "token", "access_token"),
-        *("authorization", "single_use_token"),
+        *("authorization", "single_use_token", "auth_id"),
     }
 )
 MAX_FIELDS: Final = 64

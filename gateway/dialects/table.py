@@ -9,6 +9,7 @@ from playhead.gateway.dialects.aura import open_aura
 from playhead.gateway.dialects.base import Dialect, Opening
 from playhead.gateway.dialects.cartesia import open_cartesia
 from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_stream_input
+from playhead.gateway.dialects.kyutai import open_kyutai
 from playhead.gateway.session import ServerFacts
 
 
@@ -36,6 +37,7 @@ ROUTES = (
         re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/multi-stream-input"),
         open_multi_stream_input,
     ),
+    Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai),
     Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
 )
 
