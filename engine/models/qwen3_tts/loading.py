@@ -29,6 +29,7 @@ from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError, Voices
 from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
+from playhead.engine.models.qwen3_tts.startup import check_fits, needs
 from playhead.engine.models.qwen3_tts.talker import Talker
 from playhead.engine.models.qwen3_tts.text import FolderTokenizer, HashTokenizer, Tokenizer
 from playhead.engine.models.qwen3_tts.weights import (
@@ -49,7 +50,8 @@ _log = logging.getLogger(__name__)
 class Setup:
     """Where and how large a model runs. ``positions``: context of a slot, text and speech, at
     80 ms a frame. ``random_seed``: weights are random, and ``frames`` says how long requests are.
-    ``recordings``: a folder of voices for a base model to clone, besides ``clones``.
+    ``recordings``: a folder of voices for a base model to clone, besides ``clones``. ``memory``:
+    bytes free on the device, to refuse at once what will not fit.
     On CUDA only: ``buckets`` are captured as graphs, on ``streams`` where given, and ``compiled``
     fuses the layers' small operations.
     """
@@ -62,6 +64,7 @@ class Setup:
     frames: Callable[[Request], int] | None = None
     clones: Mapping[str, Clone] = field(default_factory=dict)
     recordings: Path | None = None
+    memory: int | None = None
     options: Options = field(default_factory=Options)
     codec_ops: TorchOps | None = None
     buckets: Buckets = field(default_factory=Buckets)
@@ -83,8 +86,8 @@ def load_parts(source: str | Path, setup: Setup) -> tuple[Parts, Options]:
     also the name of a published size (:mod:`presets`).
 
     Raises ValueError (``ConfigError``, ``WeightsError``) for a folder that is missing, partial or
-    of another architecture and (``PromptError``) for voices that cannot be cloned, and OSError for
-    a vocabulary that cannot be read.
+    of another architecture, (``PromptError``) for voices that cannot be cloned and (``TooLarge``)
+    for more than the device holds, and OSError for a vocabulary that cannot be read.
     """
     if (setup.random_seed is None) != (setup.frames is None):
         raise ValueError("random weights and a number of frames go together: give both or neither")
@@ -95,6 +98,8 @@ def load_parts(source: str | Path, setup: Setup) -> tuple[Parts, Options]:
             f"a context of {setup.positions} positions exceeds the model's, "
             f"{config.talker.max_positions}"
         )
+    if setup.memory is not None:
+        _check_memory(config, codec_config, setup, setup.memory)
     tokenizer = _tokenizer(folder, config)
     clones = _clones(folder, config, tokenizer, setup)
     loop = _loop(folder, config, setup)
@@ -195,6 +200,14 @@ def _check_pair(config: ModelConfig, codec: CodecConfig) -> None:
     vocab, size = config.talker.predictor.vocab, codec.decoder.codebook_size
     if vocab > size:
         raise ConfigError(f"the talker has {vocab} codes, a codebook of the codec only {size}")
+
+
+def _check_memory(config: ModelConfig, codec: CodecConfig, setup: Setup, free: int) -> None:
+    specs = talkers.tensors(config.talker) | predictors.tensors(config.talker)
+    parts = (*specs.values(), *decoder_tensors(codec.decoder).values())
+    itemsize = compute_dtype(setup.dtype).itemsize
+    need = needs(config.talker, codec.decoder, sum(part.size for part in parts), itemsize)
+    check_fits(need, setup.slots, setup.positions, free)
 
 
 def _clones(

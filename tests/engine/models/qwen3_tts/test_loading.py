@@ -31,6 +31,7 @@ from playhead.engine.models.qwen3_tts.loading import (
 from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
+from playhead.engine.models.qwen3_tts.startup import TooLarge
 from playhead.engine.models.qwen3_tts.text import HashTokenizer
 from playhead.engine.models.qwen3_tts.weights import random_tensors
 from safetensors.torch import load_file, save_file
@@ -149,6 +150,16 @@ def test_context_and_precision_must_be_the_models(folder: Path) -> None:
         open_runner(folder, Setup(positions=2048))
     with pytest.raises(ValueError, match="float16"):
         open_runner(folder, Setup(dtype="float16"))
+
+
+def test_what_will_not_fit_is_refused_before_anything_is_read(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(TooLarge, match="2 streams with 72 positions of context take"):
+        open_runner(folder, replace(SMALL, memory=1 << 20))
+
+
+def test_what_fits_is_loaded(folder: Path) -> None:
+    assert open_runner(folder, replace(SMALL, memory=1 << 40)).info.voices
 
 
 def test_sampling_is_what_the_folder_says(tmp_path: Path) -> None:
