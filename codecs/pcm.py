@@ -14,8 +14,10 @@ FULL_SCALE = 32768.0
 
 def to_int16(pcm: Pcm) -> npt.NDArray[np.int16]:
     """float32 [n] in -1..1 to int16 [n], rounded to nearest (ties to even)."""
-    steps: Pcm = np.rint(pcm * np.float32(FULL_SCALE))
-    return np.minimum(steps, np.float32(32767.0)).astype(np.int16)
+    steps: Pcm = pcm * np.float32(FULL_SCALE)
+    np.rint(steps, out=steps)
+    np.minimum(steps, np.float32(32767.0), out=steps)
+    return steps.astype(np.int16)
 
 
 def pack_s16le(pcm: Pcm) -> bytes:

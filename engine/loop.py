@@ -36,7 +36,7 @@ PACE = 0.002
 them report every millisecond, and none of them minds waiting for one."""
 
 
-PICTURES = 0.02
+PICTURES = 0.1
 """Seconds between two pictures of a busy engine."""
 
 
@@ -163,6 +163,7 @@ class Engine:
                 self._wake.clear()
                 now = self._clock()
                 self._rest(self.step(now), now)
+            self._stats = snapshot(self._scheduler, self._clock())
         except Exception as fault:
             # Top of the thread: a fault in the scheduler itself leaves nothing to go on with.
             log.critical("the engine died", exc_info=True)
@@ -172,7 +173,8 @@ class Engine:
         """Wait for the next turn, after the one at ``turn``: due at ``wake_at`` at the latest."""
         self._wait(turn + PACE if wake_at is None else min(wake_at, turn + PACE))
         if self._stats.at < turn:
-            self._stats = snapshot(self._scheduler, turn)
+            refresh = self._stats.at + PICTURES
+            wake_at = refresh if wake_at is None else min(wake_at, refresh)
         self._resting = True
         if not self._reports:
             self._wait(wake_at)

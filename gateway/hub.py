@@ -141,6 +141,8 @@ class Hub:
             rate,
             self.metrics.encoder_cpu.labels(codec),
             self.metrics.encoded.labels(codec),
+            # A thread's own time costs a system call: many times what a cheap encoder takes.
+            clock.monotonic if executor is None else clock.thread_cpu,
         )
         return EncoderPipe(utterance, encoder, emit, executor=executor)
 

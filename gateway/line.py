@@ -227,7 +227,7 @@ class Line:
                 if not await self._ping():
                     self.peer.fail(INTERNAL_ERROR, "keepalive ping timeout")
                     return
-                wait = min(self._settings.ping_interval, max(1.0, wait * 4))
+                wait = min(self._settings.ping_interval, max(1.0, wait * 8))
 
     async def _ping(self) -> bool:
         """One round trip; its half is an upper bound of the one-way delay (RFC 6455, 5.5.2).

@@ -63,8 +63,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return EXIT_FAULT
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        if settings.model == HIBARI:  # an accelerator's lanes were measured with longer turns
-            _share_interpreter()
+        _share_interpreter()
         return uvloop.run(_serve(settings, guard, facts, served, listeners))
 
 

@@ -7,12 +7,12 @@ given out only after the host has seen the end of the last.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from playhead.engine.models.qwen3_tts.codec import Codec
-from playhead.engine.models.qwen3_tts.codec_graphs import CodecGraphs, Progress
+from playhead.engine.models.qwen3_tts.codec_graphs import WARM_UPS
 from playhead.engine.types import Pcm
 from torch import Tensor
 
@@ -56,6 +56,43 @@ def rounds(jobs: Sequence[Job], ladder: Sequence[int], most: int) -> list[tuple[
     ]
 
 
+class _Graph:
+    """One bucket. ``where`` int64 [2 * rows]: slots, then first frames; ``pcm`` float32 [rows,
+    frames * frame_samples], overwritten by the lane's next replay."""
+
+    def __init__(
+        self,
+        codec: Codec,
+        codes: Tensor,
+        rows: int,
+        frames: int,
+        stream: torch.cuda.Stream,
+        pool: Any,
+    ) -> None:
+        device = codec.decoder.device
+        self.rows = rows
+        self.where = torch.zeros(2 * rows, dtype=torch.int64, device=device)
+        self.where[:rows] = codec.arena.spare
+        slots, first = self.where[:rows], self.where[rows:]
+        # Kept: a graph holds addresses, not tensors.
+        self._ahead = torch.arange(frames, device=device)
+
+        def body() -> Tensor:
+            found = codes[slots[:, None], first[:, None] + self._ahead]
+            return codec.decode(found.transpose(1, 2), slots)
+
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.inference_mode(), torch.cuda.stream(stream):
+            for _ in range(WARM_UPS):
+                body()
+            stream.synchronize()
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, pool=pool, stream=stream):
+                self.pcm = body()
+            self.graph.replay()  # the first replay also uploads the graph
+            stream.synchronize()
+
+
 class CodecLane:
     """Decodes batches of jobs of different slots. One thread at a time."""
 
@@ -66,54 +103,80 @@ class CodecLane:
         batches: Sequence[int],
         ladder: Sequence[int],
         stream: torch.cuda.Stream,
-        progress: Progress | None = None,
     ) -> None:
         """``codes`` int64 [slots + 1, positions, groups]: the table that the LM lane fills."""
-        self._codes, self._stream = codes, stream
-        self._ladder, self._most = tuple(sorted(ladder)), max(batches)
+        # Without trying them, cuDNN takes convolutions up to fifty times slower at some sizes.
+        torch.backends.cudnn.benchmark = True
+        self._stream, self._spare = stream, codec.arena.spare
+        self._ladder, self._batches = tuple(sorted(ladder)), tuple(sorted(batches))
         self._samples = codec.decoder.config.frame_samples
-        self._graphs = CodecGraphs(codec, batches, ladder, stream=stream, progress=progress)
+        pool = torch.cuda.graph_pool_handle()
+        self._graphs = {
+            (rows, size): _Graph(codec, codes, rows, size, stream, pool)
+            for size in self._ladder[::-1]
+            for rows in self._batches[::-1]
+        }
         self._done = torch.cuda.Event(blocking=True)
-        device = codec.decoder.device
-        self._offsets = torch.arange(max(ladder), device=device)
-        self._pcm = torch.zeros(self._most * max(ladder) * self._samples).pin_memory()
-        for size in self._ladder:
-            for rows in sorted(batches):
-                spare = Job(codes.shape[0] - 1, 0, size)
-                self.decode([spare] * rows)
+        most = self._batches[-1]
+        self._pcm = torch.zeros(most * self._ladder[-1] * self._samples).pin_memory()
+        self._where = torch.zeros(4 * most * len(self._ladder), dtype=torch.int64).pin_memory()
 
     @torch.inference_mode()
     def decode(self, jobs: Sequence[Job]) -> list[Pcm]:
-        """PCM of each job, float32 [frames * frame_samples]."""
-        parts: list[list[Pcm]] = [[] for _ in jobs]
-        launched: list[tuple[int, list[_Piece], int]] = []
-        batches = rounds(jobs, self._ladder, self._most)
-        total = sum(size * len(group) for size, group in batches) * self._samples
-        if total > len(self._pcm):
-            self._pcm = torch.zeros(total).pin_memory()
-        numbers = [[p.slot for _, group in batches for p in group]]
-        numbers.append([p.first for _, group in batches for p in group])
-        at = row = 0
+        """PCM of each job, float32 [frames * frame_samples].
+
+        Few calls into torch: each gives up the interpreter and queues for it again.
+        """
+        batches = rounds(jobs, self._ladder, self._batches[-1])
+        self._make_room(batches)
+        host = self._where.numpy()
+        starts: list[int] = []
+        at = end = 0
         with torch.cuda.stream(self._stream):
-            where = torch.tensor(numbers).pin_memory().to(self._codes.device, non_blocking=True)
             for size, group in batches:
-                rows = where[:, row : row + len(group)]
-                self._launch(rows[0], rows[1], size, at)
-                launched.append((size, group, at))
-                at += size * len(group) * self._samples
-                row += len(group)
+                rows = next(rows for rows in self._batches if rows >= len(group))
+                graph, missing = self._graphs[rows, size], rows - len(group)
+                staged = slice(at, at + 2 * rows)
+                host[staged] = (
+                    [piece.slot for piece in group]
+                    + [self._spare] * missing
+                    + [piece.first for piece in group]
+                    + [0] * missing
+                )
+                graph.where.copy_(self._where[staged], non_blocking=True)
+                graph.graph.replay()
+                length = len(group) * size * self._samples
+                made = graph.pcm[: len(group)].view(-1)
+                self._pcm[end : end + length].copy_(made, non_blocking=True)
+                starts.append(end)
+                at, end = at + 2 * rows, end + length
             self._done.record(self._stream)
         self._done.synchronize()
-        made = self._pcm.numpy()
-        for size, group, start in launched:
-            length = size * self._samples
-            for index, piece in enumerate(group):
-                begin = start + index * length
-                parts[piece.job].append(made[begin : begin + length])
-        return [np.concatenate(found) for found in parts]  # copies: the buffer is used again
+        pcm = self._pcm.numpy()[:end].copy()  # the buffer is used again
+        return _shared_out(pcm, batches, starts, len(jobs), self._samples)
 
-    def _launch(self, slots: Tensor, first: Tensor, size: int, at: int) -> None:
-        frames = first[:, None] + self._offsets[:size]
-        codes = self._codes[slots[:, None], frames].transpose(1, 2)
-        pcm = self._graphs.decode(codes, slots)
-        self._pcm[at : at + pcm.numel()].view(pcm.shape).copy_(pcm, non_blocking=True)
+    def _make_room(self, batches: Sequence[tuple[int, list[_Piece]]]) -> None:
+        """Chunks longer than the ladder's longest need more than is usual."""
+        samples = sum(size * len(group) for size, group in batches) * self._samples
+        if samples > len(self._pcm):
+            self._pcm = torch.zeros(samples).pin_memory()
+        numbers = 2 * len(batches) * self._batches[-1]
+        if numbers > len(self._where):
+            self._where = torch.zeros(numbers, dtype=torch.int64).pin_memory()
+
+
+def _shared_out(
+    pcm: Pcm,
+    batches: Sequence[tuple[int, list[_Piece]]],
+    starts: Sequence[int],
+    jobs: int,
+    samples: int,
+) -> list[Pcm]:
+    """What belongs to each job, its pieces joined; views where there is one piece."""
+    parts: list[list[Pcm]] = [[] for _ in range(jobs)]
+    for (size, group), start in zip(batches, starts, strict=True):
+        length = size * samples
+        for index, piece in enumerate(group):
+            begin = start + index * length
+            parts[piece.job].append(pcm[begin : begin + length])
+    return [found[0] if len(found) == 1 else np.concatenate(found) for found in parts]

@@ -30,10 +30,10 @@ PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
 kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
 PROMPTS_AT_ONCE = 16
 """New streams per step: their prompts must not hold up the running ones for long."""
-EXTRA_FROM = 48
-"""Streams in a step from which the device is given one more frame of each to make while the host
-looks at the last: it then never waits for the host. With fewer streams there is time to spare, and
-a new one should not have to wait for that frame."""
+EXTRA_FRAMES = ((24, 3), (8, 1))
+"""From that many streams in a step, so many more frames of each for the device to make while the
+host looks at the last: it then never waits for the host, and the host works less often. With few
+streams there is time to spare, and a new one should not have to wait for those frames."""
 CODEC_PART = 0
 SPARE_SLOTS = 8
 """Beyond what is let in: ended utterances whose last work is still in a lane."""
@@ -109,7 +109,7 @@ class CudaRunner(Qwen3Runner):
             parts_of = split(device, codec_part, priorities[Lane.LM])
             streams |= {Lane.BACKGROUND: parts_of.small, Lane.LM: parts_of.rest}
         self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], progress)
-        self._extra: _Batch | None = None  # frames that the device makes beside the host
+        self._extra: list[_Batch] = []  # frames that the device makes beside the host
         self._lanes: dict[Lane, CodecLane] = {}
         for lane, batches in (
             (Lane.URGENT, buckets.urgent),
@@ -132,11 +132,33 @@ class CudaRunner(Qwen3Runner):
 
     @torch.inference_mode()
     def _step(self, utterances: Sequence[int]) -> list[StepResult]:
-        results: dict[int, StepResult] = {}
         streams = [self._streams[utterance] for utterance in utterances]
         running = [s for s in streams if s.slot is not None and s.can_go_on(self._builder)]
+        opened, openings, results = self._open_new(streams)
+        due, self._extra = self._extra, []
+        with torch.cuda.stream(self.lm.stream):
+            self.lm.open(openings)
+            now = self._launch(running, opened) if running or opened else None
+            if now is not None:
+                due.append(now)
+                for _ in range(extra_frames(len(now.streams))):
+                    more = [s for s in now.streams if s.can_go_on(self._builder)]
+                    if more:
+                        self._extra.append(self._launch(more, []))
+        for batch in due:
+            batch.land()
+        for stream in streams:
+            if stream.slot is not None:
+                results[stream.request.utterance] = self._answer_all(stream)
+        return [results[utterance] for utterance in utterances]
+
+    def _open_new(
+        self, streams: Sequence[Stream]
+    ) -> tuple[list[Stream], list[Opening], dict[int, StepResult]]:
+        """Give new streams their slots; results of those that cannot begin now."""
         opened: list[Stream] = []
         openings: list[Opening] = []
+        results: dict[int, StepResult] = {}
         for stream in streams:
             if stream.slot is not None:
                 continue
@@ -149,28 +171,11 @@ class CudaRunner(Qwen3Runner):
                 openings.append(_opening(stream, answer))
             else:
                 results[stream.request.utterance] = answer
-        before, self._extra = self._extra, None
-        with torch.cuda.stream(self.lm.stream):
-            now = self._launch(running, opened, openings)
-            if now is not None and len(now.streams) >= EXTRA_FROM:
-                more = [s for s in now.streams if s.can_go_on(self._builder)]
-                self._extra = self._launch(more, [], [])
-        for batch in (before, now):
-            if batch is not None:
-                batch.land()
-        for stream in streams:
-            if stream.slot is not None:
-                results[stream.request.utterance] = self._answer_all(stream)
-        return [results[utterance] for utterance in utterances]
+        return opened, openings, results
 
-    def _launch(
-        self, running: list[Stream], opened: list[Stream], openings: Sequence[Opening]
-    ) -> "_Batch | None":
+    def _launch(self, running: list[Stream], opened: list[Stream]) -> _Batch:
         """The next frame of each stream, behind what the device does already."""
         everyone = running + opened
-        if not everyone:
-            return None
-        self.lm.open(openings)
         self._write_text(everyone)
         for stream in everyone:
             stream.ahead += 1
@@ -262,6 +267,11 @@ def open_cuda(
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
     return CudaRunner(parts, options, buckets, codec_part=CODEC_PART)
+
+
+def extra_frames(streams: int) -> int:
+    """Frames of ``streams`` that the device makes ahead of the host (``EXTRA_FRAMES``)."""
+    return next((extra for least, extra in EXTRA_FRAMES if streams >= least), 0)
 
 
 def random_frames(seed: int) -> Callable[[Request], int]:
