@@ -88,6 +88,9 @@ class Readiness:
     alive: bool = True
 
 
+METRICS_PATH: Final = "/metrics"
+
+
 class HttpSite:
     """Answers requests that are not for a session.
 
@@ -124,7 +127,7 @@ class HttpSite:
             return self._health()
         if path == "/readyz":
             return self._ready()
-        if path == "/metrics":
+        if path == METRICS_PATH:
             return response(HTTPStatus.OK, self._metrics(), content_type=CONTENT_TYPE_LATEST)
         page = self._pages.get(path)
         if page is None:

@@ -19,7 +19,7 @@ from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
-from playhead.gateway.http import HttpSite, Page, Readiness, load_pages
+from playhead.gateway.http import METRICS_PATH, HttpSite, Page, Readiness, load_pages
 from playhead.gateway.hub import Hub
 from playhead.gateway.listener import BACKLOG
 from playhead.gateway.listener import bind as bind
@@ -83,8 +83,9 @@ class GatewayServer:
         self.gate = Gate(settings, self.access, self.caps, self.metrics, self._closed)
         self._watcher: asyncio.Task[None] | None = None
         self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
+        self._scrape = b""  # what the latest request for metrics is answered with
         self._site = HttpSite(
-            load_pages() if pages is None else pages, self.readiness, self.metrics.text
+            load_pages() if pages is None else pages, self.readiness, lambda: self._scrape
         )
         self._gallery = Gallery(self.hub, permitted=settings.observable)
         self._server: Server | None = None
@@ -206,8 +207,10 @@ class GatewayServer:
     def _peer(self, *args: Any, **kwargs: Any) -> Peer:
         return Peer(*args, settings=self.settings, caps=self.caps, **kwargs)
 
-    def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
+    async def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
         assert isinstance(peer, Peer)
+        if request.path.partition("?")[0] == METRICS_PATH:
+            self._scrape = await self.metrics.written()
         try:
             return self._route(peer, request)
         except Denied as denied:

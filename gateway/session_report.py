@@ -33,15 +33,24 @@ def check(
     # Output latency is noisy, so an honest `heard` may step back a little: keep the furthest.
     heard = max(min(report.heard, consumed), last.heard if last else 0)
     received = min(report.received, sent)
-    believed = replace(
+    buffered = max(0, received - consumed - discarded)
+    believed = (received, consumed, discarded, heard, buffered)
+    if believed == (
+        report.received,
+        report.consumed,
+        report.discarded,
+        report.heard,
+        report.buffered,
+    ):
+        return verdict, report  # the usual case, many times a second
+    return verdict, replace(
         report,
         received=received,
         consumed=consumed,
         discarded=discarded,
         heard=heard,
-        buffered=max(0, received - consumed - discarded),
+        buffered=buffered,
     )
-    return verdict, believed
 
 
 def _goes_back(report: PlaybackReport, last: PlaybackReport) -> bool:

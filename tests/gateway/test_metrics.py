@@ -1,3 +1,5 @@
+import asyncio
+
 """What /metrics tells, and that no client can make it grow."""
 
 import re
@@ -265,6 +267,14 @@ def test_the_process_and_what_runs_in_it() -> None:
     assert value(metrics, "process_open_fds") > 0
 
 
+def test_another_thread_writes_what_the_caller_read() -> None:
+    metrics = Metrics()
+    written = asyncio.run(metrics.written()).decode().splitlines()
+    assert [line.split(" ")[0] for line in written] == [
+        line.split(" ")[0] for line in metrics.text().decode().splitlines()
+    ]
+
+
 def test_encoders_are_counted_by_codec() -> None:
     metrics = Metrics()
     encoder = MeteredEncoder(
@@ -272,6 +282,7 @@ def test_encoders_are_counted_by_codec() -> None:
         24_000,
         metrics.encoder_cpu.labels("pcm_s16le"),
         metrics.encoded.labels("pcm_s16le"),
+        iter((1.0, 1.25, 2.0, 2.5)).__next__,
     )
     pcm = np.zeros(12_000, np.float32)
     pcm[7] = np.nan
@@ -279,7 +290,7 @@ def test_encoders_are_counted_by_codec() -> None:
     assert (encoder.pre_skip, encoder.repaired) == (0, 1)
     assert encoder.flush().samples == 0
     assert value(metrics, "playhead_encoded_seconds_total", codec="pcm_s16le") == 0.5
-    assert value(metrics, "playhead_encoder_cpu_seconds_total", codec="pcm_s16le") > 0
+    assert value(metrics, "playhead_encoder_cpu_seconds_total", codec="pcm_s16le") == 0.75
     assert value(metrics, "playhead_encoder_cpu_seconds_total", codec="opus") == 0
 
 

@@ -30,10 +30,11 @@ PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
 kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
 PROMPTS_AT_ONCE = 16
 """New streams per step: their prompts must not hold up the running ones for long."""
-EXTRA_FRAMES = ((24, 3), (8, 1))
+EXTRA_FRAMES = ((32, 1),)
 """From that many streams in a step, so many more frames of each for the device to make while the
-host looks at the last: it then never waits for the host, and the host works less often. With few
-streams there is time to spare, and a new one should not have to wait for those frames."""
+host looks at the last: it then does not wait for the host, and the host works less often. With few
+streams there is time to spare, and a new one should not have to wait for those frames. Three were
+measured too: a step then takes so long that listeners who started at their first frame run dry."""
 CODEC_PART = 0
 SPARE_SLOTS = 8
 """Beyond what is let in: ended utterances whose last work is still in a lane."""
