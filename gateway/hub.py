@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 from playhead.codecs import registry as codecs
@@ -15,6 +16,7 @@ from playhead.gateway.encoding import EncoderPipe, PipeOutput
 from playhead.gateway.host import Outlet, SessionHost
 from playhead.gateway.metered import MeteredEncoder
 from playhead.gateway.metrics import Metrics
+from playhead.gateway.pace import report_interval
 from playhead.gateway.registry import Registry, new_secret
 from playhead.gateway.session import ServerFacts, Session
 from playhead.gateway.session_queue import Fault
@@ -34,7 +36,7 @@ class Hub:
         *,
         encoder_threads: int,
     ) -> None:
-        self.facts = facts
+        self.facts = replace(facts, report_interval=self._report_interval)
         self.metrics = metrics
         self.loop = asyncio.get_running_loop()
         self.registry: Registry[SessionHost] = Registry()
@@ -64,6 +66,9 @@ class Hub:
     def route(self, utterance: int, host: SessionHost) -> None:
         """Events of ``utterance`` go to ``host`` until it has finished."""
         self._routes[utterance] = host
+
+    def _report_interval(self) -> float:
+        return report_interval(len(self.registry))
 
     @property
     def routes(self) -> int:

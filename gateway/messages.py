@@ -139,7 +139,8 @@ ClientMessage = (
 class Ready:
     """``received`` counts the client messages that this session has got, its first ``hello`` and
     those of resumed connections left out: a resuming client sends again what came after.
-    ``instruct``: whether the model takes one. Servers before that say nothing of languages."""
+    ``instruct``: whether the model takes one. Servers before that say nothing of languages.
+    ``report_interval``: milliseconds between reports while the listener's state stays."""
 
     type: ClassVar[str] = "ready"
     session: str
@@ -162,6 +163,7 @@ class Ready:
     language: str = ""
     languages: tuple[str, ...] = ()
     instruct: bool = False
+    report_interval: int = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -248,7 +248,7 @@ SERVER: dict[str, Spec] = {
             pre_skip=COUNT, packet_samples=COUNT, voice=LONG, voices=many(LONG),
             formats=many(mapping), limits=mapping, grace=STAMP, epoch=COUNT, time=STAMP,
             model=LONG, server=LONG, received=COUNT, language=LONG, languages=many(LONG),
-            instruct=flag,
+            instruct=flag, report_interval=COUNT,
         ),
         _spec(m.Started, seq=COUNT, epoch=COUNT, id=LONG),
         _spec(

@@ -37,4 +37,5 @@ def ready(
         model=facts.model,
         server=facts.server,
         received=received,
+        report_interval=round(facts.report_interval() * 1_000),
     )

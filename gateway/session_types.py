@@ -9,6 +9,7 @@ from typing import Any
 from playhead.codecs.registry import Format
 from playhead.gateway.limits import Limits
 from playhead.gateway.messages import ErrorEvent
+from playhead.gateway.pace import LEAST
 from playhead.gateway.protocol_parse import ProtocolError
 
 
@@ -33,6 +34,7 @@ class ServerFacts:
 
     languages: tuple[str, ...] = ("auto",)  # the first is the default
     takes_instruct: bool = False
+    report_interval: Callable[[], float] = lambda: LEAST  # seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class PlayheadSession:
         """``hello``, then a few pings for the clocks. Raises :class:`SessionError` and others."""
         await self.send([hello])
         ready = await self._until(Ready)
+        self._link.interval = ready.report_interval / 1_000
         if (ready.codec, ready.sample_rate) != (hello.codec, hello.sample_rate):
             raise SessionError(
                 "wrong_format",

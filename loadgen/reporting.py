@@ -8,7 +8,8 @@ from playhead.loadgen.habits import Reports
 from playhead.loadgen.listener import Counters, Listener
 
 INTERVAL = 0.25
-"""Seconds between reports while the state does not change (docs/protocol.md)."""
+"""Seconds between reports while the state does not change, unless the server asks for another
+number (docs/protocol.md)."""
 LATE = 0.4
 """Seconds by which the reports of a late client are old when they are sent."""
 
@@ -20,6 +21,7 @@ class Link:
     seq: int | None = None
     echo: float | None = None  # the server's stamp, its milliseconds
     echo_at: float = 0.0
+    interval: float = INTERVAL  # what the server asks for
 
 
 class Reporter:
@@ -47,7 +49,7 @@ class Reporter:
             return []
         if counters.state is not self._state or now >= self._next:
             self._state = counters.state
-            self._next = now + INTERVAL
+            self._next = now + link.interval
             wait = LATE if self._style is Reports.LATE else 0.0
             self._delayed.append((now + wait, self._report(counters, link, now)))
         due = [report for at, report in self._delayed if at <= now]

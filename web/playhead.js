@@ -186,6 +186,7 @@ export class PlayheadClient extends EventTarget {
   /** @param {Message} ready */
   #onReady(ready) {
     this.session = ready;
+    this.#reporter.pace(ready.report_interval);
     this.#emit("connection", { state: "open", text: "Connected" });
     this.connection.trySend({ type: "ping", time: this.#now() });
     if (this.current?.epoch) this.#reporter.send(this.position(this.current));

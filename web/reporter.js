@@ -2,13 +2,14 @@
 
 /** @typedef {import("./player.js").Position} Position */
 
-const REPORT_MS = 200; // ticks come about every 100 ms: every second one is reported
+const TICK_MS = 100; // ticks come about that often: a report is due half a tick early
 
 export class Reporter {
   #connection;
   #lineup;
   #now;
   #lastAt = -Infinity;
+  #interval = 250 - TICK_MS / 2; // ms
   /** @type {{stamp: number, at: number} | null} the last sound seen, for the server's clock */
   #echo = null;
 
@@ -33,13 +34,18 @@ export class Reporter {
     this.#echo = null;
   }
 
+  /** The server says how often it wants to hear. @param {number | undefined} interval ms */
+  pace(interval) {
+    this.#interval = (interval ?? 250) - TICK_MS / 2;
+  }
+
   /**
    * At once when the state changed; else in turn, for what plays, unless older bytes still wait:
    * an old report that comes late is worse than none.
    * @param {Position} position @param {boolean} changed
    */
   playback(position, changed) {
-    const due = this.#now() - this.#lastAt >= REPORT_MS && this.#connection.backlog === 0;
+    const due = this.#now() - this.#lastAt >= this.#interval && this.#connection.backlog === 0;
     const current = this.#lineup.current?.key === position.epoch;
     if (changed || (due && current)) this.send(position);
   }

@@ -76,6 +76,7 @@ async def connect(
         start_threshold=start_threshold,
         playback_rate=playback_rate,
         output_latency=output_latency,
+        report_interval=ready.report_interval / 1000,
     )
     carrier = Carrier(address, hello, link, ready, clock, moves=recover)
     reporter = Reporter(Player(config), carrier, clock, reports=reports)

@@ -106,6 +106,7 @@ server_messages = st.one_of(
         language=texts,
         languages=st.lists(texts, max_size=3).map(tuple),
         instruct=st.booleans(),
+        report_interval=st.integers(250, 1_000),
         formats=st.just(({"codec": "pcm_s16le", "sample_rates": [8000, 24000]},)),
         limits=st.dictionaries(texts, counts | durations, max_size=3),
         grace=stamps,

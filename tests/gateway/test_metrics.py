@@ -1,7 +1,6 @@
-import asyncio
-
 """What /metrics tells, and that no client can make it grow."""
 
+import asyncio
 import re
 import sys
 from dataclasses import replace
