@@ -142,10 +142,7 @@ class CudaRunner(Qwen3Runner):
             now = self._launch(running, opened) if running or opened else None
             if now is not None:
                 due.append(now)
-                for _ in range(extra_frames(len(now.streams))):
-                    more = [s for s in now.streams if s.can_go_on(self._builder)]
-                    if more:
-                        self._extra.append(self._launch(more, []))
+                self._run_ahead(now.streams)
         for batch in due:
             batch.land()
         for stream in streams:
@@ -173,6 +170,13 @@ class CudaRunner(Qwen3Runner):
             else:
                 results[stream.request.utterance] = answer
         return opened, openings, results
+
+    def _run_ahead(self, streams: Sequence[Stream]) -> None:
+        """Further frames for the device to make while the host is busy."""
+        for _ in range(extra_frames(len(streams))):
+            able = [stream for stream in streams if stream.can_go_on(self._builder)]
+            if able:
+                self._extra.append(self._launch(able, []))
 
     def _launch(self, running: list[Stream], opened: list[Stream]) -> _Batch:
         """The next frame of each stream, behind what the device does already."""
