@@ -116,7 +116,8 @@ class CodecLane:
             for size in self._ladder[::-1]
             for rows in self._batches[::-1]
         }
-        self._done = torch.cuda.Event(blocking=True)
+        # Waits on a core of its own: an interrupt takes longer than a short chunk.
+        self._done = torch.cuda.Event()
         most = self._batches[-1]
         self._pcm = torch.zeros(most * self._ladder[-1] * self._samples).pin_memory()
         self._where = torch.zeros(4 * most * len(self._ladder), dtype=torch.int64).pin_memory()

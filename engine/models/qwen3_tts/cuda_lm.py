@@ -58,7 +58,7 @@ class _Answer:
     @classmethod
     def of(cls, most: int) -> "_Answer":
         asked, numbers = (torch.zeros(2 * most, dtype=torch.int64).pin_memory() for _ in range(2))
-        return cls(asked, numbers, torch.cuda.Event(blocking=True))
+        return cls(asked, numbers, torch.cuda.Event())
 
 
 @dataclass(frozen=True, slots=True)
