@@ -1,4 +1,3 @@
-# ruff: noqa: E402 - what follows needs torch
 """What a stream allows a device that works ahead of its host."""
 
 from pathlib import Path
