@@ -29,6 +29,7 @@ class Anchor:
     state: ListenerState
     starved: float
     client_time: float
+    confidence: float = 1.0  # 0: inferred by the server
 
     @classmethod
     def of(cls, report: Report, at: float) -> "Anchor":
@@ -41,6 +42,7 @@ class Anchor:
             report.state,
             report.starved,
             report.client_time,
+            report.source.confidence,
         )
 
     def outdates(self, report: Report) -> bool:

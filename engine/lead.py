@@ -10,7 +10,7 @@ utterance: a session keeps one learner.
 import math
 from dataclasses import dataclass
 
-from playhead.engine.types import ListenerState, Report
+from playhead.engine.types import ListenerState, Report, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,12 @@ class LeadLearner:
     def observe(self, report: Report, late: float, now: float) -> None:
         """Take a report that arrived at ``now``. ``late``: seconds by which audio was found late,
         or for which the listener was dry, since the report before."""
-        pause = min(self._limits.most, max(late, self._transit_excess(report, now)))
+        # A socket's silence shows a pause, its traffic does not show that anybody plays steadily.
+        told = report.source is not Source.SOCKET
+        excess = self._transit_excess(report, now) if told else 0.0
+        pause = min(self._limits.most, max(late, excess))
         since, self._last = self._last, now
-        if report.state is ListenerState.PLAYING and since is not None:
+        if told and report.state is ListenerState.PLAYING and since is not None:
             step = min(now - since, GAP)
             self._observed += step
             self._worst *= 0.5 ** (step / HALF_LIFE)

@@ -49,6 +49,7 @@ class Playhead:
         playback_rate: float = 1.0,
         one_way: float = 0.0,
         use_reports: bool = True,
+        ahead: float = 0.0,
     ) -> None:
         self.counters = Counters()
         self.one_way = one_way
@@ -61,10 +62,12 @@ class Playhead:
         self._anchor: Anchor | None = None
         self._reported_at = -math.inf
         self._hold: ListenerState | None = None
-        self._waiting_since: float | None = now
+        # Speech before this one still plays for `ahead` seconds: then nobody waits for this.
+        self._waiting_since: float | None = None if ahead > 0.0 else now
         self._waiting_for = 0.0  # samples held or in flight while below the threshold
-        self._end = now  # believed dry time once playing
-        self._floor_end = -math.inf  # dry time of the fastest listener there could be
+        self._end = now + ahead  # believed dry time once playing
+        # Dry time of the fastest listener there could be.
+        self._floor_end = now + ahead / FASTEST if ahead > 0.0 else -math.inf
         self._frozen = False
         self._frozen_runway = 0.0
 
@@ -182,7 +185,7 @@ class Playhead:
         if self._frozen:
             return 1.0
         age = now - self._reported_at
-        return min(1.0, max(0.0, (STALE - age) / (STALE - FRESH)))
+        return self._anchor.confidence * min(1.0, max(0.0, (STALE - age) / (STALE - FRESH)))
 
     def estimated(self, now: float) -> bool:
         """True where the belief rests on what was sent alone."""

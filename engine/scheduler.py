@@ -64,9 +64,7 @@ class Scheduler:
         if refusal:
             self.tally.refused += 1
             return refusal
-        learner = self._learners.get(request.client)
-        if learner is None:
-            learner = self._learners[request.client] = LeadLearner(self.config.lead)
+        learner = self._learners.setdefault(request.client, LeadLearner(self.config.lead))
         learner.begin()
         head = Playhead(
             self.model.sample_rate,
@@ -75,6 +73,7 @@ class Scheduler:
             playback_rate=request.playback_rate,
             one_way=self._delays.get(request.client, 0.0),
             use_reports=request.reports and self.config.urgency is Urgency.REPORTED,
+            ahead=request.ahead,
         )
         stream = self._streams[request.utterance] = Stream(request, head, learner, now)
         self._watch.touch(stream)

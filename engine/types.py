@@ -23,6 +23,21 @@ class Urgency(StrEnum):
     NONE = "none"  # no deadlines: first come, first served
 
 
+class Source(StrEnum):
+    """Who says where a listener is."""
+
+    PLAYER = "player"  # its own counters, several times a second
+    MARK = "mark"  # it tells when it has played up to a mark in the stream
+    OFFSET = "offset"  # one position, told when it was interrupted
+    SOCKET = "socket"  # nobody: inferred from what its machine has acknowledged
+
+    @property
+    def confidence(self) -> float:
+        """How far a fresh report is to be trusted, 0 to 1. Only what the listener itself says
+        shows that it plays; a socket shows no more than what it cannot have played yet."""
+        return _CONFIDENCE[self]
+
+
 class Lane(StrEnum):
     """Where work runs (design.md, "The three lanes")."""
 
@@ -41,6 +56,9 @@ class ListenerState(StrEnum):
     PAUSED = "paused"  # by the user
     SUSPENDED = "suspended"  # by the platform (autoplay policy, hidden tab) or by a cut socket
     DRAINED = "drained"  # played everything up to the end of the utterance
+
+
+_CONFIDENCE = {Source.PLAYER: 1.0, Source.MARK: 1.0, Source.OFFSET: 1.0, Source.SOCKET: 0.0}
 
 
 class Finish(StrEnum):
@@ -64,6 +82,7 @@ class Request:
     start_threshold: float = 0.0  # seconds of audio the player collects before it starts
     playback_rate: float = 1.0  # how fast the player drains, as declared
     reports: bool = True  # False: the client never reports; estimate from what was sent
+    ahead: float = 0.0  # seconds of earlier speech that the listener still has to play
     language: str = "auto"  # of voices that speak several
     instruct: str = ""  # how to speak, in words, for voices that take it
 
@@ -86,6 +105,7 @@ class Report:
     underruns: int = 0
     starved: float = 0.0  # seconds spent dry inside the utterance, cumulative
     client_time: float = 0.0  # the client's own monotonic seconds; only differences are used
+    source: Source = Source.PLAYER
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import accumulate
 from playhead.engine.events import BELIEF_BOUNDS
 from playhead.engine.meters import BATCH_BOUNDS
 from playhead.engine.stats import EngineStats
-from playhead.engine.types import Finish
+from playhead.engine.types import Finish, Source
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -143,23 +143,37 @@ class BuildCollector(Collector):
 
 
 class SessionCollector(Collector):
-    """What sessions count by themselves, ended ones included."""
+    """What sessions count by themselves, ended ones included, and how the living ones' listeners
+    are followed."""
 
-    def __init__(self, counters: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(
+        self, counters: Callable[[], Mapping[str, int]], sources: Callable[[], Mapping[str, int]]
+    ) -> None:
         self._counters = counters
+        self._sources = sources
 
     def describe(self) -> Iterable[Metric]:
         """Nothing beforehand."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """One family; its label values are the names that the session's code uses."""
+        """Label values are the names that the session's code uses."""
         yield _labelled(
             "playhead_session_events",
             "What sessions counted, by kind",
             "event",
             self._counters(),
         )
+        sources = GaugeMetricFamily(
+            "playhead_listener_sources",
+            "Sessions by who told last where the listener is: its player, marks that it passed, an "
+            "offset at an interruption, the socket (inferred), or none so far",
+            labels=["source"],
+        )
+        counted = self._sources()
+        for name in ("none", *Source):
+            sources.add_metric([name], counted.get(name, 0))
+        yield sources
 
 
 def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> CounterMetricFamily:

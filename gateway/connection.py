@@ -7,12 +7,13 @@ from playhead.gateway.effects import Close, Send
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
 from playhead.gateway.line import SLOW_CONSUMER, Line, audio_bytes
-from playhead.gateway.messages import Hello, Ready, ServerMessage
+from playhead.gateway.messages import Cancel, Hello, Ready, ServerMessage
 from playhead.gateway.peer import Peer
 from playhead.gateway.protocol import ProtocolError, Wire
 from playhead.gateway.registry import new_secret
 from playhead.gateway.session import refuse_resume
 from playhead.gateway.settings import Settings
+from playhead.gateway.silence import SilentListener
 
 RESUME_FAILED: Final = "resume_failed"
 
@@ -30,6 +31,7 @@ class Connection:
         self._grant = grant
         self._first = True  # the next message may be a hello
         self._replaying = False  # a resumed session sends what it kept, at once
+        self._silent: SilentListener | None = None
 
     async def run(self) -> None:
         """Serve until the connection is closed. Raises nothing for a peer that vanishes."""
@@ -47,6 +49,8 @@ class Connection:
         return None
 
     def _detach(self, now: float) -> None:
+        if self._silent is not None:
+            self._silent.stop()
         if self._host is not None:
             self._host.detach(self, now)
 
@@ -60,6 +64,8 @@ class Connection:
             self._line.allow(audio_bytes(message.codec, message.sample_rate))
         for frame in self._wire.encode(message):
             self._line.send(frame, extra=self._replaying)
+        if self._silent is not None:
+            self._silent.sent(message, clock.monotonic())
 
     def close(self, code: int, reason: str) -> None:
         """Close once everything queued has been written."""
@@ -78,8 +84,10 @@ class Connection:
         first, self._first = self._first, False
         if first and isinstance(message, Hello):
             self._greet(message, now)
-        else:
-            self._host.receive(message, now)
+            return
+        if isinstance(message, Cancel) and self._silent is not None:
+            self._silent.look(now)  # where the listener is must be known before it is cut off
+        self._host.receive(message, now)
 
     def hold(self, held: bool, now: float) -> None:
         """The peer takes nothing, or does again."""
@@ -102,6 +110,8 @@ class Connection:
         assert self._host is not None
         self._wire.binary_audio = hello.binary_audio
         if hello.resume is None:
+            if not hello.reports and self._hub.facts.observed:
+                self._silent = SilentListener(self._line, hello, self._host.receive)
             self._host.receive(hello, now)
             return
         self._hub.abandon(self._host)

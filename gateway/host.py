@@ -1,8 +1,7 @@
 """One session and what it owns outside the protocol: its effects, encoders and timer.
 
-The session decides, the host does: it performs effects in order, pipes engine events through
-the utterance's wire encoder, keeps one timer, and freezes the engine's work while the client's
-socket takes nothing. Event loop only.
+The session decides, the host does: it performs effects in order, encodes what the engine makes,
+keeps one timer, and freezes the engine's work while the socket takes nothing. Event loop only.
 """
 
 import contextlib
@@ -67,6 +66,11 @@ class SessionHost:
     def id(self) -> str:
         """The session's id."""
         return self.session.id
+
+    @property
+    def source(self) -> str:
+        """Who told last where the listener is: a ``Source``, or ``none`` so far."""
+        return self._meter.source
 
     # -- the client's side ------------------------------------------------------------------
 

@@ -169,6 +169,10 @@ class Hub:
             totals.update(host.session.counters)
         return totals
 
+    def sources(self) -> Counter[str]:
+        """How many sessions have which source of their listener's position."""
+        return Counter(host.source for host in self.registry)
+
     def close(self) -> None:
         """Let the encoder threads go. Their running jobs end on their own."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -68,6 +68,7 @@ class Line:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[bytes | str | _CloseAfter] = deque()
         self._queued = 0  # bytes in the queue
+        self._position = 0
         self._bound = settings.max_unsent
         self._wake = asyncio.Event()
         self._blocked_timer: asyncio.TimerHandle | None = None
@@ -99,12 +100,23 @@ class Line:
 
     # -- sending ----------------------------------------------------------------------------
 
+    @property
+    def position(self) -> int:
+        """Bytes of all frames so far, with their headers, as they go over the wire."""
+        return self._position
+
+    def delivered(self) -> int | None:
+        """How many of them the peer's machine has acknowledged; None where nobody can tell."""
+        kernel = self.peer.unacknowledged
+        return None if kernel is None else self._position - self.backlog - kernel
+
     def send(self, frame: bytes | str, *, extra: bool = False) -> None:
         """Queue a frame for the writer. ``extra``: beside the bound, which grows by it."""
         if self.closing:
             return
         self._queue.append(frame)
         self._queued += len(frame)
+        self._position += len(frame) + _header(len(frame))
         if extra:
             self._bound += len(frame)
         self._wake.set()
@@ -246,6 +258,13 @@ class Line:
         # Queued audio delays a ping, nothing makes it early: the least one is the best.
         self._user.delay(min(self._round_trips) / 2)
         return True
+
+
+def _header(size: int) -> int:
+    """Bytes before an unmasked frame's payload (RFC 6455, 5.2)."""
+    if size < 126:
+        return 2
+    return 4 if size < 65_536 else 10
 
 
 def audio_bytes(codec: str, sample_rate: int) -> int:

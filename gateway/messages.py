@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from playhead.engine.types import Lane, ListenerState
+from playhead.engine.types import Lane, ListenerState, Source
 
 # ---------------------------------------------------------------- client to server
 
@@ -81,6 +81,8 @@ class PlaybackReport:
     seq: int | None = None
     echo: float | None = None
     hold: float | None = None
+    # Not on the wire: the server's own word for reports that no native client sent.
+    source: Source = field(default=Source.PLAYER, metadata={"wire": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from playhead.engine.playhead import Playhead
-from playhead.engine.types import AudioChunk, Finish, Finished, ListenerState, Report, Request
+from playhead.engine.types import (
+    AudioChunk,
+    Finish,
+    Finished,
+    ListenerState,
+    Report,
+    Request,
+    Source,
+)
 from playhead.gateway.blame import Blame, Stall
 from playhead.gateway.messages import (
     Audio,
@@ -45,6 +53,7 @@ class SessionMeter:
         self._wire_rate = 0
         self._utterances: dict[int, _Watched] = {}
         self._sent: dict[int, int] = {}  # wire samples by epoch
+        self.source = "none"  # who told last where the listener is
 
     # -- utterances, by the engine's numbers ------------------------------------------------------
 
@@ -58,6 +67,7 @@ class SessionMeter:
             playback_rate=speed,
             one_way=self.one_way,
             use_reports=False,
+            ahead=request.ahead,
         )
         self._utterances[request.utterance] = _Watched(Blame(rate * speed), guess)
 
@@ -93,6 +103,9 @@ class SessionMeter:
 
     def report(self, report: Report, arrived: float) -> None:
         """A checked report, in model samples."""
+        self.source = report.source.value
+        if report.source is Source.SOCKET:
+            return  # an inference of ours shows no stall and no depth
         watched = self._utterances.get(report.utterance)
         if watched is None:
             return

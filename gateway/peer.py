@@ -6,7 +6,10 @@ feeds it, so that no audio is made for a client that does not read.
 """
 
 import asyncio
+import fcntl
 import socket
+import sys
+import termios
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
@@ -33,6 +36,7 @@ the loop works through all of them before anybody else has a turn."""
 MAX_WAITING_FRAMES: Final = 2000
 """Frames read and not yet taken: a session's whole burst (limits.frame_burst). More is a flood
 that the session need not work through to be sure."""
+TELLS_UNACKNOWLEDGED: Final = sys.platform == "linux"
 FAREWELL: Final = 1.0
 """Seconds that a peer which broke the rules has to take its close frame."""
 
@@ -137,6 +141,16 @@ class Peer(ServerConnection):
     def unsent(self) -> int:
         """Bytes in the transport that the kernel has not taken."""
         return self.transport.get_write_buffer_size()
+
+    @property
+    def unacknowledged(self) -> int | None:
+        """Bytes in the kernel that the peer's machine has not acknowledged (SIOCOUTQ, tcp(7));
+        None on systems that do not tell."""
+        sock = self.transport.get_extra_info("socket")
+        if not TELLS_UNACKNOWLEDGED or sock is None or self.transport.is_closing():
+            return None
+        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+        return int.from_bytes(answer, sys.byteorder)
 
     def fail(self, code: int, reason: str) -> None:
         """Close without waiting; cut the transport when the peer does not take part in time."""

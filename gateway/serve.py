@@ -25,6 +25,7 @@ from playhead.gateway.listen import ListenError, Listeners, listen
 from playhead.gateway.models import Served, open_model
 from playhead.gateway.models import StartError as StartError
 from playhead.gateway.models import load_voice as load_voice
+from playhead.gateway.peer import TELLS_UNACKNOWLEDGED
 from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import HIBARI, Settings, SettingsError
@@ -84,6 +85,7 @@ def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
         formats=tuple(dict(found) for found in codecs.formats()),
         open_format=codecs.open_format,
         new_utterance=count(1).__next__,
+        observed=TELLS_UNACKNOWLEDGED,
         limits=Limits(
             message_bytes=settings.max_message,
             grace=settings.grace,

@@ -67,7 +67,9 @@ class GatewayServer:
         self.metrics = Metrics()
         self.hub = Hub(facts, self.metrics, open_engine, encoder_threads=settings.encoder_threads)
         self.metrics.registry.register(EngineCollector(self.hub.engine.stats))
-        self.metrics.registry.register(SessionCollector(self.hub.session_counters))
+        self.metrics.registry.register(
+            SessionCollector(self.hub.session_counters, self.hub.sources)
+        )
         self.metrics.registry.register(BuildCollector(facts.server, facts.model))
         self.metrics.slack.set_function(self.slack)
         self.draining = False

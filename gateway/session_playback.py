@@ -4,7 +4,9 @@ The last report is the truth where there is one. Without any, playback is assume
 ``threshold`` seconds after the first send and to go on at the declared rate (open loop).
 """
 
-from playhead.engine.types import ListenerState
+import math
+
+from playhead.engine.types import ListenerState, Source
 from playhead.gateway.messages import PlaybackReport
 
 _STILL = (ListenerState.PAUSED, ListenerState.SUSPENDED)
@@ -20,6 +22,7 @@ class Playback:
         self._quantum = quantum
         self._dry_at: float | None = None  # open loop: when all that was sent is played
         self._held_left: float | None = None  # open loop: seconds left to play, while held
+        self._starts_at = -math.inf  # when the utterance before will have been played
         self._moved_at = 0.0  # last send, report or release
         self._reported_at = 0.0
         self.report: PlaybackReport | None = None
@@ -30,11 +33,19 @@ class Playback:
         if self._held_left is not None:
             self._held_left += seconds
         elif self._dry_at is None:
-            self._dry_at = now + self._threshold + seconds
+            self._dry_at = max(now + self._threshold, self._starts_at) + seconds
         else:
             self._dry_at = max(self._dry_at, now) + seconds
         self.sent += samples
         self._moved_at = now
+
+    def follow(self, before: "Playback", now: float) -> float:
+        """Playback starts when ``before`` has been played; seconds until then."""
+        ends_at = before.ends_at()
+        if ends_at is None or ends_at <= now:
+            return 0.0
+        self._starts_at = ends_at
+        return ends_at - now
 
     def on_report(self, report: PlaybackReport, now: float) -> None:
         """A checked report (session_report.check)."""
@@ -60,11 +71,12 @@ class Playback:
             return max(0, self.sent - round(self._left(now) * self._rate)), self.sent > 0
         moving = self.report.state not in (*_STILL, ListenerState.DRAINED)
         stale = now - self._reported_at > self._fresh
-        return min(self.report.heard, self.sent), moving and stale
+        inferred = self.report.source is Source.SOCKET
+        return min(self.report.heard, self.sent), inferred or (moving and stale)
 
     def has_ended(self) -> bool:
         """Whether reports say that all of a completely sent utterance has been played."""
-        if self.report is None:
+        if self.report is None or self.report.source is Source.SOCKET:
             return self.sent == 0
         played = self.report.consumed + self.report.discarded
         drained = self.report.state is ListenerState.DRAINED

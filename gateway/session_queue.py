@@ -1,6 +1,7 @@
 """The utterances of one session in their order; here each of them ends, exactly once.
 
-The first is with the engine until its listener has played it; the others collect their text. An
+The first is with the engine until its listener has played it; the others collect their text. In
+a continuous session the next one is with the engine as soon as the last there has been made. An
 utterance that has left the queue is dead.
 """
 
@@ -32,8 +33,9 @@ class Fault:
 class Queue:
     """``utterances`` grows in ``Speech`` and shrinks here alone."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, continuous: bool = False) -> None:
         self._channel = channel
+        self._continuous = continuous
         self._last: Outcome | None = None
         self.utterances: list[Utterance] = []
         self.hold: ListenerState | None = None  # of the listener, for whoever is current
@@ -48,9 +50,15 @@ class Queue:
         return self.utterances[-1]
 
     def find(self, number: int) -> Utterance | None:
-        """The current utterance, if that is its engine number. No other is with the engine."""
-        current = self.current
-        return current if current is not None and current.number == number else None
+        """The utterance of that engine number, if it is with the engine."""
+        return next((u for u in self._submitted() if u.number == number), None)
+
+    def of_epoch(self, epoch: int) -> Utterance | None:
+        """The utterance of that epoch, if it is with the engine."""
+        return next((u for u in self._submitted() if u.epoch == epoch), None)
+
+    def _submitted(self) -> list[Utterance]:
+        return [u for u in self.utterances if u.submitted]
 
     def outcome(self, now: float) -> Outcome | None:
         """How far the current utterance was heard; with none, the last that ended."""
@@ -59,16 +67,22 @@ class Queue:
         return self.current.outcome(self.current.playback.heard(now)[0])
 
     def advance(self, now: float) -> list[Effect]:
-        """Hand the first to the engine, unless it is there."""
-        if self.current is None or self.current.submitted:
+        """Hand the next to the engine, unless one is there that it has to wait for."""
+        there = self._submitted()
+        waiting = self.utterances[len(there) :]
+        if not waiting:
             return []
-        return self.current.submit(self.hold, now)
+        if not there:
+            return waiting[0].submit(self.hold, now)
+        if not self._continuous or there[-1].finish is None:
+            return []
+        return waiting[0].submit(self.hold, now, behind=there[-1].playback)
 
     def set_hold(self, hold: ListenerState | None, now: float) -> list[Effect]:
         if hold is self.hold:
             return []
         self.hold = hold
-        return [] if self.current is None else self.current.hold(hold, now)
+        return [effect for u in self._submitted() for effect in u.hold(hold, now)]
 
     def finish_if_played(self, now: float) -> list[Effect]:
         """End the current utterance when the engine has ended and the listener has played all."""

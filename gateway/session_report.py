@@ -81,6 +81,7 @@ def to_engine(report: PlaybackReport, *, utterance: int, wire_rate: int, model_r
         underruns=report.underruns,
         starved=report.starved / 1_000,
         client_time=report.time / 1_000,
+        source=report.source,
     )
 
 

@@ -41,7 +41,7 @@ class Speech:
         self._client = client
         self._delay = DelayFilter(facts.limits.one_way_most)
         self._quantum = round(facts.limits.quantum * fmt.sample_rate)
-        self._queue = Queue(channel)
+        self._queue = Queue(channel, continuous=facts.continuous)
         self._paused = False
         self.format = fmt
         self.epoch = 0
@@ -79,7 +79,7 @@ class Speech:
             speed=style.speed,
             start_threshold=hello.start_threshold / 1_000,
             playback_rate=hello.playback_rate,
-            reports=hello.reports,
+            reports=hello.reports or self._facts.observed,
             language=style.language,
             instruct=style.instruct,
         )
@@ -135,11 +135,11 @@ class Speech:
         one_way = self._delay.sample(report, now)
         if one_way is not None:
             effects.append(ForwardDelay(self._client, one_way))
-        current = self._queue.current
-        if current is None or report.epoch != current.epoch:
+        utterance = self._queue.of_epoch(report.epoch)
+        if utterance is None:
             self._counters["stale_reports"] += 1
             return effects
-        playback = current.playback
+        playback = utterance.playback
         verdict, believed = check(
             report, playback.report, sent=playback.sent, quantum=self._quantum
         )
@@ -150,7 +150,7 @@ class Speech:
         playback.on_report(believed, now)
         forwarded = to_engine(
             believed,
-            utterance=current.number,
+            utterance=utterance.number,
             wire_rate=self.format.sample_rate,
             model_rate=self._facts.model_rate,
         )
@@ -171,9 +171,13 @@ class Speech:
         doomed = [u for u in self._queue.utterances if u.epoch >= first]
         self._counters["stale_cancels"] += not doomed
         effects: list[Effect] = []
+        unheard_before = False  # nothing is heard behind what is not
         for utterance in doomed:
             named = message.epoch in (None, utterance.epoch)
             heard = message.heard if named and utterance is doomed[0] else None
+            if unheard_before:
+                heard = 0
+            unheard_before = unheard_before or not utterance.is_heard(heard, now)
             effects += self._queue.cancel(utterance, heard, now)
         return effects
 
@@ -223,7 +227,7 @@ class Speech:
         close = CloseEncoder(event.utterance)
         if event.reason in (Finish.COMPLETE, Finish.LENGTH_BUDGET):
             assert current.final_sent, "the encoder is flushed before the end is told"
-            return [close, *self._queue.finish_if_played(now)]
+            return [close, *self._queue.finish_if_played(now), *self._queue.advance(now)]
         fault = Fault(event.code or "engine_error", event.message, event.retry_after)
         if event.reason is Finish.CANCELLED:
             fault = Fault("engine_error", "the engine gave the utterance up")

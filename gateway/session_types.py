@@ -27,14 +27,19 @@ class ServerFacts:
     new_utterance: Callable[[], int]  # process-wide unique numbers
     limits: Limits = field(default_factory=Limits)
     node: str | None = None  # this process's name behind a balancer
+    #: The next utterance is made while the one before still plays: for protocols whose listener
+    #: hears one stream.
+    continuous: bool = False
+    #: Somebody reports for clients that say that they never will.
+    observed: bool = False
+    languages: tuple[str, ...] = ("auto",)  # the first is the default
+    takes_instruct: bool = False
+    report_interval: Callable[[], float] = lambda: LEAST  # seconds
 
     def token(self, secret: str) -> str:
         """What a client keeps: the secret, behind the name of the process that knows it."""
         return secret if self.node is None else f"{self.node}.{secret}"
 
-    languages: tuple[str, ...] = ("auto",)  # the first is the default
-    takes_instruct: bool = False
-    report_interval: Callable[[], float] = lambda: LEAST  # seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """One utterance of a session, from its first text to its terminal message."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from playhead.codecs.base import Encoded
 from playhead.codecs.registry import Format
@@ -50,10 +50,16 @@ class Utterance:
         self._pieces.append(piece)
         return []
 
-    def submit(self, hold: ListenerState | None, now: float) -> list[Effect]:
-        """Hand the utterance to the engine, held if its listener stands still."""
+    def submit(
+        self, hold: ListenerState | None, now: float, *, behind: Playback | None = None
+    ) -> list[Effect]:
+        """Hand the utterance to the engine, held if its listener stands still. ``behind``: the
+        listener has still to play that one."""
         self.submitted = True
-        effects: list[Effect] = [OpenEncoder(self.number, self.format), Submit(self.request)]
+        request = self.request
+        if behind is not None:
+            request = replace(request, ahead=self.playback.follow(behind, now))
+        effects: list[Effect] = [OpenEncoder(self.number, self.format), Submit(request)]
         effects += self.hold(hold, now) if hold is not None else []
         effects += self._pieces
         self._pieces = []
@@ -118,6 +124,11 @@ class Utterance:
             return 0
         by_time = int(self.playback.sent / self.format.sample_rate * speech_rate)
         return max(0, self.script.length - max(self.script.covered, by_time))
+
+    def is_heard(self, heard: int | None, now: float) -> bool:
+        """Whether all of it has left the speaker; ``heard`` is what the client says."""
+        position = self.playback.heard(now)[0] if heard is None else heard
+        return self.finish is not None and position >= self.playback.sent
 
     def outcome(self, heard: int) -> Outcome:
         """``heard``: wire samples that left the speaker."""

@@ -11,10 +11,11 @@ from playhead.gateway.dialects.base import INTERNAL, Actions, Dialect, Frame, Ha
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
 from playhead.gateway.line import SLOW_CONSUMER, Line, audio_bytes
-from playhead.gateway.messages import ClientMessage, Hello, Ready, ServerMessage
+from playhead.gateway.messages import Cancel, ClientMessage, Hello, Ready, ServerMessage
 from playhead.gateway.peer import Peer
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import Settings
+from playhead.gateway.silence import SilentListener
 
 log: Final = logging.getLogger("playhead.gateway.dialects")
 
@@ -25,6 +26,7 @@ def without_resume(facts: ServerFacts) -> ServerFacts:
     """Facts for sessions that end with their socket: no other protocol comes back to one."""
     return replace(
         facts,
+        observed=False,
         limits=replace(facts.limits, grace=0.0, tombstone=0.0, outbox_bytes=0, outbox_seconds=0.0),
     )
 
@@ -34,7 +36,8 @@ class DialectConnection:
 
     def __init__(self, peer: Peer, hub: Hub, dialect: Dialect, settings: Settings) -> None:
         self._hub = hub
-        self._facts = without_resume(hub.facts)
+        observed = hub.facts.observed
+        self._facts = replace(without_resume(hub.facts), continuous=True, observed=observed)
         self._dialect = dialect
         assert peer.grant is not None, "nobody gets here without passing the gate"
         self._grant = peer.grant
@@ -60,7 +63,7 @@ class DialectConnection:
         self._stop_timer()
         self._actions.clear()
         for context in list(self._contexts.values()):
-            context.host.detach(context, now)
+            context.leave(now)
         self._contexts.clear()
 
     # -- user of the line ---------------------------------------------------------------------
@@ -114,12 +117,14 @@ class DialectConnection:
     def _native(self, name: str, message: ClientMessage, now: float) -> None:
         context = self._contexts.get(name)
         if context is None and isinstance(message, Hello) and not self._line.closing:
-            context = self._open(name, now)
+            context = self._open(name, message, now)
         if context is not None:
-            context.host.receive(message, now)
+            context.receive(message, now)
 
-    def _open(self, name: str, now: float) -> "_Context":
+    def _open(self, name: str, hello: Hello, now: float) -> "_Context":
         context = _Context(name, self)
+        if not hello.reports and self._facts.observed:
+            context.silent = SilentListener(self._line, hello, context.receive)
         context.host = self._hub.open(context, self._grant, now, self._facts)
         self._contexts[name] = context
         if self._one_way is not None:
@@ -137,11 +142,14 @@ class DialectConnection:
             self._line.allow(audio_bytes(message.codec, message.sample_rate))
         now = clock.monotonic()
         self.act(self._dialect.tell(context.name, message, now), now)
+        if context.silent is not None:
+            context.silent.sent(message, now)
 
     def over(self, context: "_Context", code: int, reason: str) -> None:
         """A session has ended by itself."""
         if self._contexts.get(context.name) is context:
             del self._contexts[context.name]
+            context.hush()
             now = clock.monotonic()
             self.act(self._dialect.ended(context.name, code, reason, now), now)
 
@@ -178,7 +186,25 @@ class _Context:
 
     def __init__(self, name: str, owner: DialectConnection) -> None:
         self.name = name
+        self.silent: SilentListener | None = None
         self._owner = owner
+
+    def receive(self, message: ClientMessage, now: float) -> None:
+        """A message for the session. Where the listener is must be known before it is cut off."""
+        if isinstance(message, Cancel) and self.silent is not None:
+            self.silent.look(now)
+        self.host.receive(message, now)
+
+    def leave(self, now: float) -> None:
+        """The socket is gone."""
+        self.hush()
+        self.host.detach(self, now)
+
+    def hush(self) -> None:
+        """No more reports on the client's behalf."""
+        if self.silent is not None:
+            self.silent.stop()
+            self.silent = None
 
     def send(self, message: ServerMessage) -> None:
         """A message of the session."""

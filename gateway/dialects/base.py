@@ -37,25 +37,6 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """Something is wrong, before a dialect gives it its own shape.
-
-    ``code``: one of docs/protocol.md. ``retry_after`` in seconds.
-    """
-
-    code: str
-    message: str
-    expected: str
-    retry_after: float | None = None
-    field: str | None = None
-
-    @property
-    def text(self) -> str:
-        """For vendors that have one string for it."""
-        return f"{self.message}; expected {self.expected}"
-
-
-@dataclass(frozen=True, slots=True)
 class Native:
     """A message to the session of ``context``."""
 

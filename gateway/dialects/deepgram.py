@@ -6,8 +6,9 @@ Source: developers.deepgram.com, reference of /v1/speak and /v2/speak; deepgram-
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
-from playhead.gateway.dialects.base import Opening, Refused
+from playhead.gateway.dialects.base import Action, Frame, Hangup, Opening, Refused
 from playhead.gateway.dialects.wire import (
     PCM,
     choice,
@@ -24,8 +25,8 @@ from playhead.gateway.session import ServerFacts
 ENCODINGS = {"linear16": PCM, "mulaw": "mulaw", "alaw": "alaw"}
 DEFAULT_RATES = {"linear16": 24_000.0, "mulaw": 8_000.0, "alaw": 8_000.0}
 SLOWEST, FASTEST = 0.7, 1.5
-
-TOO_LONG = "text_too_long"
+SPEED_STEP = 0.05
+NO_CONTROLS = {"pronunciations_applied": 0, "breaks_applied": 0, "pronunciation_warnings": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,41 @@ def read_query(
     except ProtocolError as fault:
         raise refused(fault) from None
     return Query(hello, model)
+
+
+def flux_warning(code: str, description: str) -> Frame:
+    """Something was not acted upon; the socket lives."""
+    return Frame(write_object({"type": "Warning", "code": code, "description": description}))
+
+
+def flux_fatal(code: str, description: str, close: int) -> list[Action]:
+    """An error, and the close that comes with every one."""
+    told = {"type": "Error", "code": code, "description": description}
+    return [Frame(write_object(told)), Hangup(close, code)]
+
+
+def flux_speed(message: dict[str, Any]) -> tuple[float | None, Frame]:
+    """The speed that a Configure asks for, and the answer; None: the old one stays."""
+    if message.get("speed") is None:
+        return None, _configured({})
+    try:
+        speed = number(message, "speed", SLOWEST, FASTEST)
+    except ProtocolError as fault:
+        return None, _not_configured("SPEED_OUT_OF_RANGE", message["speed"], fault.expected)
+    steps = speed / SPEED_STEP
+    if abs(steps - round(steps)) > 1e-6:
+        expected = f"steps of {SPEED_STEP}"
+        return None, _not_configured("SPEED_INCREMENT_INVALID", speed, expected)
+    return speed, _configured({"speed": speed})
+
+
+def _configured(applied: dict[str, float]) -> Frame:
+    return Frame(write_object({"type": "ConfigureSuccess", "applied": applied}))
+
+
+def _not_configured(code: str, value: object, expected: str) -> Frame:
+    told = {"type": "ConfigureFailure", "code": code, "field": "speed", "value": value}
+    return Frame(write_object({**told, "description": f"speed is {value}; expected {expected}"}))
 
 
 def refused(

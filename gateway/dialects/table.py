@@ -9,6 +9,7 @@ from playhead.gateway.dialects.aura import open_aura
 from playhead.gateway.dialects.base import Dialect, Opening
 from playhead.gateway.dialects.cartesia import open_cartesia
 from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_stream_input
+from playhead.gateway.dialects.flux import open_flux
 from playhead.gateway.dialects.kyutai import open_kyutai
 from playhead.gateway.session import ServerFacts
 
@@ -39,6 +40,7 @@ ROUTES = (
     ),
     Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai),
     Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
+    Route("deepgram-v2", re.compile("/v2/speak"), open_flux),
 )
 
 

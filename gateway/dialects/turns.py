@@ -5,7 +5,12 @@ before the client's next frame is read, so the turn that has no epoch yet is the
 """
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from playhead.engine.types import ListenerState, Source
+from playhead.gateway.heard import Script
+from playhead.gateway.messages import PlaybackReport
 
 
 @dataclass(slots=True)
@@ -16,9 +21,30 @@ class Turn:
     epoch: int = 0  # 0 until the session has opened it
     closed: bool = False
     over: bool = False
-    failed: bool = False
+    done: bool = False  # the listener has played it, the session says
     samples: int = 0  # sent so far, at the wire rate
-    characters: int = 0  # text taken so far
+    script: Script = field(default_factory=Script)  # its text, and the words placed so far
+    begin: int = 0  # the dialect's own: where in its stream the turn begins
+
+    def heard_text(self, heard: int) -> tuple[str, str]:
+        """What was heard of the text by sample ``heard``, and the rest."""
+        whole = self.closed and self.over and heard >= self.samples
+        return self.script.split(heard, whole=whole)
+
+    def report(self, heard: int, source: Source, now: float) -> PlaybackReport:
+        """The listener has heard ``heard`` samples and holds all else that was sent."""
+        heard = min(heard, self.samples)
+        played = self.over and heard >= self.samples
+        return PlaybackReport(
+            epoch=self.epoch,
+            received=self.samples,
+            consumed=heard,
+            heard=heard,
+            buffered=self.samples - heard,
+            state=ListenerState.DRAINED if played else ListenerState.PLAYING,
+            time=now * 1_000,
+            source=source,
+        )
 
 
 class Turns:
@@ -29,6 +55,9 @@ class Turns:
 
     def __len__(self) -> int:
         return len(self._turns)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(tuple(self._turns))
 
     def open(self, name: str = "") -> Turn:
         """A new turn takes text."""
@@ -69,15 +98,12 @@ class Turns:
         """The turn of that epoch, unless its end has been told."""
         return next((turn for turn in self._turns if turn.epoch == epoch), None)
 
-    def pop_ended(self) -> list[Turn]:
-        """Turns whose end may be told now, in order: text and audio are complete."""
-        ended = []
+    def pop_ended(self) -> Iterator[Turn]:
+        """Turns whose end may be told now, in order: text and audio are complete. Each is gone
+        when it is given."""
         while self._turns and self._turns[0].closed and self._turns[0].over:
-            ended.append(self._turns.popleft())
-        return ended
+            yield self._turns.popleft()
 
-    def clear(self) -> list[Turn]:
+    def clear(self) -> None:
         """Forget all of them."""
-        dropped = list(self._turns)
         self._turns.clear()
-        return dropped

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from playhead.engine.lead import (
@@ -14,7 +15,7 @@ from playhead.engine.lead import (
     LeadLimits,
     parse_lead,
 )
-from playhead.engine.types import ListenerState, Report
+from playhead.engine.types import ListenerState, Report, Source
 
 LIMITS = LeadLimits(least=0.6, unknown=2.0, most=2.8)
 CLOCK = 9_000.0  # the client's clock is ahead by this much
@@ -180,3 +181,14 @@ def test_an_operator_writes_a_lead(text: str, limits: LeadLimits) -> None:
 def test_a_lead_that_is_none_says_what_is_right(text: str) -> None:
     with pytest.raises(ValueError, match=r"'learned', 'learned:SECONDS' or SECONDS"):
         parse_lead(text)
+
+
+def test_a_socket_shows_pauses_but_no_steady_listener() -> None:
+    learner = LeadLearner(LIMITS)
+    said = replace(report(0.0), source=Source.SOCKET)
+    for number in range(400):
+        learner.observe(said, 0.0, 0.25 * number)
+    assert learner.limit == LIMITS.unknown
+    learner.observe(said, 0.5, 100.0)
+    assert learner.worst_pause == 0.5
+    assert learner.limit > LIMITS.least

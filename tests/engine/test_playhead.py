@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playhead.engine.anchor import TOLERANCE
 from playhead.engine.playhead import FASTEST, FRESH, STALE, Playhead
-from playhead.engine.types import ListenerState, Report
+from playhead.engine.types import ListenerState, Report, Source
 from truth_player import RATE, TICK, Script, TruthPlayer
 
 S = ListenerState
@@ -620,3 +620,36 @@ def test_lies_are_counted(name: str, counter: str) -> None:
         "clamped": head.counters.clamped,
     }
     assert counts[counter] >= 3, counts
+
+
+# -- speech before this one, and reports that are none -----------------------------------------
+
+
+def test_behind_earlier_speech_nobody_waits_and_what_is_sent_plays_after_it() -> None:
+    head = belief(10.0, ahead=2.0)
+    assert not head.waiting
+    assert head.deadline(10.0) == pytest.approx(12.0)
+    assert head.runway(10.5) == pytest.approx(1.5)
+    head.on_sent(500, 10.5)
+    assert head.deadline(10.5) == pytest.approx(12.5)
+    assert head.consumed(11.0) == 0
+    assert head.consumed(12.25) == 250
+    assert head.runway(13.0) == 0.0
+
+
+def test_a_report_behind_earlier_speech_takes_over() -> None:
+    head = belief(ahead=1.0)
+    head.on_sent(1000, 0.5)
+    assert head.on_report(said(1000, 900, S.PLAYING, 1.1), 1.1)
+    assert head.deadline(1.1) == pytest.approx(2.0)
+
+
+def test_what_a_socket_tells_moves_the_belief_and_gives_no_confidence() -> None:
+    head = belief()
+    head.on_sent(1000, 0.0)
+    assert head.on_report(said(400, 200, S.PLAYING, 0.2, source=Source.SOCKET), 0.2)
+    assert head.depth(0.2) == pytest.approx(0.8)
+    assert head.confidence(0.2) == 0.0
+    assert head.estimated(0.2)
+    assert head.on_report(said(1000, 700, S.PLAYING, 0.3, source=Source.MARK), 0.3)
+    assert head.confidence(0.3) == 1.0

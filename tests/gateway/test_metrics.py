@@ -231,7 +231,7 @@ def test_engine_and_session_figures_are_read_on_demand() -> None:
     metrics = Metrics()
     engine = FakeEngine(lambda events: None)
     metrics.registry.register(EngineCollector(engine.stats))
-    metrics.registry.register(SessionCollector(lambda: {"stale_report": 4}))
+    metrics.registry.register(SessionCollector(lambda: {"stale_report": 4}, lambda: {"mark": 2}))
     assert value(metrics, "playhead_lane_waiting", lane="urgent") == 1
     assert value(metrics, "playhead_lane_busy_seconds_total", lane="lm") == 2.5
     assert value(metrics, "playhead_lane_batch_bucket", lane="lm", le="2") == 3

@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 from playhead.codecs import registry as codecs
 from playhead.codecs.base import Encoded
-from playhead.engine.types import AudioChunk, Finish, Finished, Lane, Word
+from playhead.engine.types import AudioChunk, Finish, Finished, Lane, Report, TextWarning, Word
 from playhead.gateway.dialects.base import Action, Dialect, Frame, Hangup, Native, Opening
-from playhead.gateway.effects import CancelUtterance, Close, Effect, PushText, Send, Submit
+from playhead.gateway.effects import (
+    CancelUtterance,
+    Close,
+    Effect,
+    ForwardReport,
+    PushText,
+    Send,
+    Submit,
+)
 from playhead.gateway.limits import Limits
-from playhead.gateway.messages import Hello, Ready
+from playhead.gateway.messages import Audio, Hello, Ready
 from playhead.gateway.session import ServerFacts, Session
 
 RATE = 24_000
@@ -33,6 +41,7 @@ def facts(**limits: Any) -> ServerFacts:
         open_format=codecs.open_format,
         new_utterance=numbers.__next__,
         limits=Limits(**{"grace": 0.0, **limits}),
+        continuous=True,
     )
 
 
@@ -55,6 +64,7 @@ class Call:
         self.submitted: list[Any] = []
         self.pushed: list[PushText] = []
         self.cancelled: list[int] = []
+        self.reports: list[Report] = []  # as the engine gets them
         self._owner: dict[int, str] = {}  # engine utterance to context
         self._made: dict[int, int] = {}
         self._waiting: list[Action] = []
@@ -125,6 +135,15 @@ class Call:
             self._perform([])
         return self.all[before:]
 
+    def warn(self, code: str, message: str) -> list[Any]:
+        """The engine warns of the latest utterance's text."""
+        before = len(self.all)
+        context = self._owner[self.number]
+        warning = TextWarning(self.number, code, message, "")
+        self._effects(context, self.sessions[context].engine_event(warning, self.now))
+        self._perform([])
+        return self.all[before:]
+
     @property
     def text(self) -> str:
         """All that the engine was given to speak."""
@@ -184,6 +203,8 @@ class Call:
                     self._owner[request.utterance] = context
                 case PushText():
                     self.pushed.append(effect)
+                case ForwardReport(report):
+                    self.reports.append(report)
                 case CancelUtterance(number):
                     self.cancelled.append(number)
 
@@ -191,3 +212,21 @@ class Call:
 def types(frames: Sequence[Any]) -> list[Any]:
     """The types of text frames, and ``bytes`` for binary ones."""
     return ["bytes" if isinstance(frame, bytes) else frame.get("type") for frame in frames]
+
+
+def stray(epoch: int = 99) -> Audio:
+    """Audio of an utterance that the dialect has forgotten."""
+    return Audio(
+        seq=1,
+        epoch=epoch,
+        index=0,
+        position=0,
+        samples=1,
+        words=(),
+        lane=Lane.URGENT,
+        slack=None,
+        depth=0.0,
+        sent=0.0,
+        final=False,
+        data=b"\0\0",
+    )

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import uvloop
 from fake_engine import wave
 from harness import Gateway, eventually, gateway
+from playhead.engine.types import Source
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.base import Actions, Dialect, Frame
 from websockets.asyncio.client import ClientConnection, connect
@@ -225,5 +228,26 @@ def test_a_fault_while_reading_ends_the_connection() -> None:
         async with gateway() as running, connect(url(running)) as client:
             await client.send("anything")
             assert await closed(client) == 1011
+
+    uvloop.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="SIOCOUTQ is Linux's")
+def test_the_socket_tells_where_a_silent_listener_is() -> None:
+    async def main() -> None:
+        async with gateway() as running:
+            running.server.hub.facts = replace(running.server.hub.facts, observed=True)
+            async with aura(running) as client:
+                text = {"type": "Speak", "text": "one two three four five six"}
+                await send(client, text, {"type": "Flush"})
+                await until(client, "Flushed")
+                await eventually(lambda: bool(running.engine.reports))
+                before = len(running.engine.reports)
+                await send(client, {"type": "Clear"})
+                await eventually(lambda: len(running.engine.reports) > before)
+                report = running.engine.reports[-1]
+                assert report.source is Source.SOCKET
+                assert report.received == 6 * 1_920
+                assert 0 < report.consumed < report.received
 
     uvloop.run(main())

@@ -4,7 +4,7 @@ import json
 from http import HTTPStatus
 
 import pytest
-from dialect_kit import Call, facts, opening, types
+from dialect_kit import Call, facts, opening, stray, types
 from playhead.engine.types import Finish
 from playhead.gateway.dialects.aura import FLUSHES, open_aura
 from playhead.gateway.dialects.base import Refused
@@ -227,3 +227,15 @@ def test_the_server_goes_down() -> None:
     client.stop(1012)
     assert types(client.all) == ["Metadata", "Warning"]
     assert client.closed == (1012, "server is shutting down")
+
+
+def test_audio_of_a_forgotten_turn_is_dropped() -> None:
+    assert call().dialect.tell("", stray(), 0.0) == []
+
+
+def test_warnings_of_the_engine_pass() -> None:
+    client = call()
+    client.send(SPEAK)
+    (warning,) = client.warn("unspeakable_text", "three emoji were skipped")
+    assert warning["code"] == "unspeakable_text"
+    assert warning["description"] == "three emoji were skipped"
