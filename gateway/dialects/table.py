@@ -11,6 +11,7 @@ from playhead.gateway.dialects.cartesia import open_cartesia
 from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_stream_input
 from playhead.gateway.dialects.flux import open_flux
 from playhead.gateway.dialects.kyutai import open_kyutai
+from playhead.gateway.dialects.realtime import open_realtime
 from playhead.gateway.session import ServerFacts
 
 
@@ -40,6 +41,7 @@ ROUTES = (
     ),
     Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai),
     Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
+    Route("realtime", re.compile("/v1/realtime"), open_realtime),
     Route("deepgram-v2", re.compile("/v2/speak"), open_flux),
 )
 

@@ -31,16 +31,21 @@ class Turn:
         whole = self.closed and self.over and heard >= self.samples
         return self.script.split(heard, whole=whole)
 
-    def report(self, heard: int, source: Source, now: float) -> PlaybackReport:
-        """The listener has heard ``heard`` samples and holds all else that was sent."""
+    def report(
+        self, heard: int, source: Source, now: float, *, dropped: bool = False
+    ) -> PlaybackReport:
+        """The listener has heard ``heard`` samples and holds all else that was sent, or has
+        ``dropped`` it."""
         heard = min(heard, self.samples)
-        played = self.over and heard >= self.samples
+        rest = self.samples - heard
+        played = self.over and (dropped or not rest)
         return PlaybackReport(
             epoch=self.epoch,
             received=self.samples,
             consumed=heard,
             heard=heard,
-            buffered=self.samples - heard,
+            buffered=0 if dropped else rest,
+            discarded=rest if dropped else 0,
             state=ListenerState.DRAINED if played else ListenerState.PLAYING,
             time=now * 1_000,
             source=source,
