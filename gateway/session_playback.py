@@ -72,7 +72,11 @@ class Playback:
         moving = self.report.state not in (*_STILL, ListenerState.DRAINED)
         stale = now - self._reported_at > self._fresh
         inferred = self.report.source is Source.SOCKET
-        return min(self.report.heard, self.sent), inferred or (moving and stale)
+        heard = self.report.heard
+        if self.report.source is Source.MARK and moving:
+            # A mark is exact when it comes, and the next one is a piece of sound away.
+            heard += round(min(now - self._reported_at, self._fresh) * self._rate)
+        return min(heard, self.sent), inferred or (moving and stale)
 
     def has_ended(self) -> bool:
         """Whether reports say that all of a completely sent utterance has been played."""

@@ -12,6 +12,7 @@ from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_s
 from playhead.gateway.dialects.flux import open_flux
 from playhead.gateway.dialects.kyutai import open_kyutai
 from playhead.gateway.dialects.realtime import open_realtime
+from playhead.gateway.dialects.twilio import open_twilio
 from playhead.gateway.session import ServerFacts
 
 
@@ -42,6 +43,7 @@ ROUTES = (
     Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai),
     Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
     Route("realtime", re.compile("/v1/realtime"), open_realtime),
+    Route("twilio", re.compile("/v1/twilio"), open_twilio),
     Route("deepgram-v2", re.compile("/v2/speak"), open_flux),
 )
 

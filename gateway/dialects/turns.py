@@ -109,6 +109,10 @@ class Turns:
         while self._turns and self._turns[0].closed and self._turns[0].over:
             yield self._turns.popleft()
 
+    def drop(self, turn: Turn) -> None:
+        """Forget one of them."""
+        self._turns.remove(turn)
+
     def clear(self) -> None:
         """Forget all of them."""
         self._turns.clear()

@@ -1,6 +1,8 @@
 """Where the listener is, with reports and without, at literal times (1,000 samples a second)."""
 
-from playhead.engine.types import ListenerState
+from dataclasses import replace
+
+from playhead.engine.types import ListenerState, Source
 from playhead.gateway.messages import PlaybackReport
 from playhead.gateway.session_playback import Playback
 
@@ -137,3 +139,16 @@ def test_no_end_is_expected_of_a_listener_that_stands_still() -> None:
         made.on_sent(1_000, 0.0)
         made.on_report(report(200, state), 0.5)
         assert made.ends_at() is None
+
+
+def test_between_marks_the_listener_plays_on() -> None:
+    made = playback()
+    made.on_sent(2_000, 0.0)
+    made.on_report(replace(report(400), source=Source.MARK), 0.5)
+    assert made.heard(0.5) == (400, False)
+    assert made.heard(0.7) == (600, False)
+    assert made.heard(1.0) == (900, False)
+    assert made.heard(9.0) == (900, True), "not for ever: a mark is overdue"
+    made.on_report(replace(report(900), source=Source.MARK), 1.1)
+    made.on_report(replace(report(1_000, ListenerState.DRAINED), source=Source.MARK), 1.2)
+    assert made.heard(1.3) == (1_000, False)

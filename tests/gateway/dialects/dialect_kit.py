@@ -116,7 +116,8 @@ class Call:
         self._made[number] = start + samples
         pcm = np.zeros(samples, np.float32)
         chunk = AudioChunk(number, 0, start, pcm, placed, Lane.URGENT, 0.25, 0.5)
-        self._audio(number, Encoded(bytes([byte]) * 2 * samples, samples), chunk, final=False)
+        width = 1 if self.ready[-1].codec in ("mulaw", "alaw") else 2
+        self._audio(number, Encoded(bytes([byte]) * width * samples, samples), chunk, final=False)
         return self.all[before:]
 
     def finish(
