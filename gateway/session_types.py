@@ -41,7 +41,6 @@ class ServerFacts:
         return secret if self.node is None else f"{self.node}.{secret}"
 
 
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How far an utterance was heard, in wire samples and in text."""
