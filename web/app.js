@@ -1,7 +1,15 @@
-/** The page: what people press, and what they see while it speaks. */
+/** The page: what people press, and what they are told. Pictures are in stage.js. */
 
+import { CrowdPanel, networkControls } from "./experiments.js";
+import { Weather } from "./network.js";
+import { Observer } from "./observer.js";
 import { PlayheadClient } from "./playhead.js";
-import { Tape } from "./tape.js";
+import { sentence, tooLong } from "./sentences.js";
+import { showSnippets } from "./snippets.js";
+import { decodable, OPUS_RATE } from "./sound.js";
+import { Stage } from "./stage.js";
+import { typeOut } from "./typist.js";
+import { Recorder } from "./wav.js";
 
 /** @typedef {import("./utterance.js").Utterance} Utterance */
 
@@ -10,22 +18,28 @@ const byId = (id) => document.getElementById(id);
 
 const STATES = {
   playing: "Speaking.",
-  stalled: "Waiting for sound …",
-  paused: "Paused.",
+  stalled: "You have run dry. Waiting for sound …",
+  paused: "Paused. Nothing more is made for you than you hold.",
   suspended: "Your browser holds the sound. Click anywhere to let it play.",
 };
 const LINKS = { open: "Connected", closed: "Closed" };
-const WORD = /\S+/gu;
+const RATES = { opus: OPUS_RATE, mulaw: 8000 };
+const DEFAULT_RATE = 24000;
+const DEFAULT_LIMIT = 8000;
 
-const address = new URL("v1/session", location.href);
-address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
-const client = new PlayheadClient({ url: address.href });
-const tape = new Tape(byId("tape"), client.sampleRate);
+const server = new URL(location.origin);
+server.protocol = server.protocol === "https:" ? "wss:" : "ws:";
+const weather = new Weather();
+const observer = new Observer(new URL("v1/observe", server).href);
+const crowd = new CrowdPanel(observer);
 
-/** @type {Utterance | null} what the page shows; it stays when it is over */
-let shown = null;
-let drawing = false;
-const slowly = matchMedia("(prefers-reduced-motion: reduce)");
+/** @type {PlayheadClient} */
+let client;
+/** @type {Stage | null} */
+let stage = null;
+let recorder = new Recorder(DEFAULT_RATE);
+let stopTyping = () => {};
+let paused = false;
 
 /** @param {string} text */
 function say(text) {
@@ -34,156 +48,211 @@ function say(text) {
 
 /** @param {string} text @param {string} level empty text hides it */
 function notice(text, level = "error") {
-  const box = byId("notice");
-  box.hidden = text === "";
-  box.dataset.level = level;
-  box.textContent = text;
+  byId("notice").hidden = text === "";
+  byId("notice").dataset.level = level;
+  byId("notice-text").textContent = text;
 }
 
 /** @param {number} samples */
 const seconds = (samples) => `${(samples / client.sampleRate).toFixed(1)} s`;
 
-/** @param {number} ms */
-const millis = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
-
-/** @param {string} text */
-const words = (text) => (text.match(WORD) ?? []).length;
-
 function updateButtons() {
-  byId("speak").disabled = byId("text").value.trim() === "";
-  byId("stop").disabled = client.current === null;
+  const idle = client.current === null;
+  byId("stop").disabled = idle;
+  byId("pause").disabled = idle;
+  byId("save").disabled = recorder.seconds === 0;
+  byId("pause").setAttribute("aria-pressed", String(paused));
+  byId("pause").textContent = paused ? "Go on" : "Pause";
 }
 
-/** @param {string} heard @param {string} unheard */
-function showSplit(heard, unheard) {
-  const [first, second] = byId("said").children;
-  if (first?.textContent === heard && second?.textContent === unheard) return;
-  const part = (name, text) => Object.assign(document.createElement("span"),
-    { className: name, textContent: text });
-  byId("said").replaceChildren(part("heard", heard), part("unheard", unheard));
+function updateText() {
+  const text = byId("text").value;
+  const most = client.session?.limits.text_waiting ?? DEFAULT_LIMIT;
+  const length = [...text].length;
+  byId("speak").disabled = text.trim() === "";
+  byId("count").hidden = length <= most;
+  if (length > most) byId("count").textContent = tooLong(length, most);
 }
 
 function speak() {
   const text = byId("text").value.trim();
   if (text === "" || byId("link").dataset.state === "closed") return;
   notice("");
-  client.cancel();
-  shown = client.speak(text);
-  byId("said").classList.remove("stopped");
-  byId("said-note").textContent = "";
-  byId("first").textContent = "–";
-  showSplit("", text);
+  if (!byId("count").hidden) {
+    notice(byId("count").textContent);
+    return;
+  }
+  interrupt();
+  const settings = { voice: byId("voice").value || undefined, speed: Number(byId("speed").value) };
+  const byWords = document.querySelector("input[name=pace]:checked").value === "words";
+  const utterance = byWords ? client.start(settings) : client.speak(text, settings);
+  recorder = new Recorder(client.sampleRate);
+  stage.begin(utterance, byWords ? "" : text);
+  if (byWords) stopTyping = typeOut(text, utterance);
   say("Asking for speech …");
   updateButtons();
-  draw();
   client.unlock().catch((error) => notice(`The browser refuses to play: ${error.message}`));
 }
 
-function stop() {
+/** Silence at once. */
+function interrupt() {
+  stopTyping();
   client.cancel();
-  updateButtons();
+  setPaused(false);
 }
 
-/** One picture, and the next one while something moves. */
-function draw() {
-  if (drawing) return;
-  drawing = true;
-  const frame = () => {
-    drawing = paint();
-    if (!drawing) return;
-    if (slowly.matches) setTimeout(frame, 250);
-    else requestAnimationFrame(frame);
-  };
-  frame();
-}
-
-/** @returns {boolean} whether more is to come */
-function paint() {
-  const utterance = shown;
-  if (utterance === null) return false;
-  const heard = client.heard(utterance);
-  const { underruns } = client.position(utterance);
-  const over = utterance.outcome !== null;
-  const cut = utterance.cancelling || (over && utterance.outcome.reason === "cancelled");
-  tape.draw(utterance.chunks, over ? Math.max(heard, utterance.outcome.heard) : heard, cut);
-  const held = over || cut ? 0 : Math.max(0, utterance.samples - heard);
-  byId("depth").textContent = seconds(held);
-  byId("stalls").textContent = String(underruns);
-  if (!over && !utterance.cancelling) {
-    const { heardText, unheardText } = utterance.splitAt(heard);
-    showSplit(heardText, unheardText);
+/** @param {boolean} on */
+function setPaused(on) {
+  if (paused !== on) {
+    paused = on;
+    if (on) client.pause();
+    else client.resume();
   }
-  return !over;
+  updateButtons();
 }
 
 /** @param {Utterance} utterance */
 function finished(utterance) {
+  if (client.current === null) setPaused(false);
   updateButtons();
-  if (utterance !== shown) return;
-  const { reason, heard, heardText, unheardText, message } = utterance.outcome;
-  paint();
-  showSplit(heardText, unheardText);
-  byId("said").classList.toggle("stopped", reason !== "done");
-  const count = `${words(heardText)} of ${words(utterance.text)} words heard`;
-  byId("said-note").textContent = reason === "done" ? seconds(heard) : count;
+  if (utterance !== stage.shown) return;
+  stopTyping();
+  const { reason, heard, heardText, estimated, message } = utterance.outcome;
+  stage.paint();
+  stage.words.show(utterance.text);
+  stage.words.mark([...heardText].length, { over: true });
+  if (reason !== "done") stage.words.stop();
+  const { heard: known, count } = stage.words;
+  const split = `${known} of ${count} words heard`;
+  const guess = utterance.timed ? "" : ", word times estimated";
+  byId("said-note").textContent = (reason === "done" ? seconds(heard) : split) + guess;
   if (reason === "done") say("Finished.");
-  else if (reason === "cancelled") say(`Stopped after ${seconds(heard)}: ${count}.`);
-  else say("This could not be spoken to its end.");
+  else if (reason === "cancelled") {
+    say(`Interrupted after ${estimated ? "about " : ""}${seconds(heard)}: ${split}.`);
+  } else say("This could not be spoken to its end.");
   if (reason === "lost") notice(message);
 }
 
-client.addEventListener("connection", ({ detail: { state, text } }) => {
+/** @param {{voices: string[], voice: string, server: string, model: string}} ready */
+function showVoices({ voices, voice, server: name, model }) {
+  const chosen = byId("voice").value;
+  const options = voices.map((each) => new Option(each, each));
+  byId("voice").replaceChildren(...options);
+  byId("voice").value = voices.includes(chosen) ? chosen : voice;
+  byId("voice").disabled = voices.length < 2;
+  byId("server").textContent = `${name}, ${model}`;
+}
+
+/** @param {{state: string, text: string, code?: string}} detail */
+function linked({ state, text, code }) {
   byId("link").dataset.state = state;
   byId("link-text").textContent = LINKS[state] ?? "Connecting …";
   if (state === "open") {
     notice("");
-    if (client.current === null && shown === null) say("Ready.");
+    showVoices(client.session);
+    observer.watch(client.session.session);
+    if (client.current === null && stage.shown === null) say("Ready.");
   } else if (state === "waiting") notice(text, "warning");
-  else if (state === "closed") notice(`${text} Reload the page to start again.`);
-});
-client.addEventListener("chunk", ({ detail: { utterance } }) => {
-  if (utterance === shown && utterance.firstAudio !== null) {
-    byId("first").textContent = millis(utterance.firstAudio);
-  }
-});
-client.addEventListener("playback", ({ detail: { utterance, position, changed } }) => {
-  if (changed && utterance !== null && utterance === shown && !utterance.cancelling) {
-    if (position.state in STATES) say(STATES[position.state]);
-  }
-});
-client.addEventListener("finished", ({ detail: { utterance } }) => finished(utterance));
-client.addEventListener("notice", ({ detail: { level, message, expected } }) => {
-  notice(expected ? `${message} (${expected})` : message, level);
-});
-client.addEventListener("latency", ({ detail: { roundTrip } }) => {
-  byId("trip").textContent = millis(Math.max(0, roundTrip));
-});
-client.addEventListener("draining", () => {
-  notice("The server is about to restart; it finishes what it is saying.", "warning");
-});
+  else if (state === "closed" && code !== undefined && byId("codec").value !== "pcm_s16le") {
+    byId("codec").value = "pcm_s16le";
+    connect();
+    notice(sentence({ code, message: text }), "warning");
+  } else if (state === "closed") notice(`${text} Reload the page to start again.`);
+}
+
+/** @param {PlayheadClient} made */
+function attach(made) {
+  const on = (type, act) => made.addEventListener(type, ({ detail }) => {
+    if (made === client) act(detail);
+  });
+  on("connection", linked);
+  on("chunk", ({ utterance, chunk, pcm }) => {
+    if (utterance === stage.shown) recorder.add(pcm);
+    stage.arrived(utterance, chunk);
+    byId("save").disabled = recorder.seconds === 0;
+  });
+  on("playback", ({ utterance, position, changed }) => {
+    if (utterance === null || utterance !== stage.shown || utterance.cancelling) return;
+    stage.stir();
+    if (changed && position.state in STATES) say(STATES[position.state]);
+  });
+  on("finished", ({ utterance }) => finished(utterance));
+  on("notice", (error) => notice(sentence(error), error.level));
+  on("latency", ({ roundTrip }) => {
+    const text = roundTrip < 1000 ? `${Math.max(0, roundTrip).toFixed(0)} ms` : seconds(roundTrip);
+    byId("trip").textContent = text;
+  });
+  on("draining", () => {
+    notice("The server is about to restart; it finishes what it is saying.", "warning");
+  });
+}
+
+/** Open a session with the chosen codec; what another one still says is over. */
+function connect() {
+  const codec = byId("codec").value;
+  const before = client;
+  const url = new URL("v1/session", server).href;
+  const dial = (address, protocols) => weather.dial(address, protocols);
+  client = new PlayheadClient({ url, codec, sampleRate: RATES[codec] ?? DEFAULT_RATE, dial });
+  client.reporting = byId("reporting").checked;
+  before?.close();
+  attach(client);
+  if (stage === null) stage = new Stage(client, weather, crowd);
+  else stage.client = client;
+  recorder = new Recorder(client.sampleRate);
+  paused = false;
+  updateButtons();
+  updateText();
+  Object.assign(window, { playhead: client }); // for people with an open console
+  client.connect().catch((error) => {
+    if (byId("notice").hidden) notice(error.message);
+  });
+}
+
+async function offerCodecs() {
+  const known = await decodable();
+  for (const option of byId("codec").options) option.disabled = !known.includes(option.value);
+}
+
+function save() {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(recorder.file());
+  link.download = "playhead.wav";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
 
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
   speak();
 });
-byId("stop").addEventListener("click", stop);
-byId("text").addEventListener("input", updateButtons);
+byId("stop").addEventListener("click", interrupt);
+byId("pause").addEventListener("click", () => setPaused(!paused));
+byId("save").addEventListener("click", save);
+byId("text").addEventListener("input", updateText);
+byId("codec").addEventListener("change", connect);
+byId("notice-close").addEventListener("click", () => notice(""));
+byId("speed").addEventListener("input", () => {
+  byId("speed-value").textContent = `${Number(byId("speed").value).toFixed(1)}×`;
+});
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     speak();
-  } else if (event.key === "Escape" && client.current !== null) stop();
+  } else if (event.key === "Escape" && client.current !== null) interrupt();
 });
 document.addEventListener("pointerdown", () => {
   if (client.current !== null && client.player.suspended) client.unlock().catch(() => {});
 });
 window.addEventListener("online", () => client.connection.retryNow());
-
-updateButtons();
-client.connect().catch((error) => {
-  notice(error.message);
-  say("");
+observer.addEventListener("offer", ({ detail }) => {
+  crowd.offer(detail);
+  if (!detail.observe) byId("lanes-note").textContent = "This server lets nobody watch its lanes.";
 });
-
-// For people with an open console.
-Object.assign(window, { playhead: client });
+observer.addEventListener("stats", ({ detail }) => stage.see(detail));
+observer.addEventListener("refused", ({ detail }) => notice(detail.text, "warning"));
+networkControls(weather, (on) => { client.reporting = on; });
+showSnippets(server.href.replace(/\/$/u, ""));
+connect();
+offerCodecs();
+observer.open();

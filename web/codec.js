@@ -1,4 +1,4 @@
-/** Wire codecs this client can decode, all without state: bytes in, float samples out. */
+/** Wire codecs that need no state: bytes in, float samples out. Opus is in sound.js. */
 
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
@@ -19,13 +19,41 @@ function decodeF32(view) {
   return out;
 }
 
+/** One octet of G.711 µ-law to -1..1 (ITU-T G.711, table 2). @param {number} octet */
+function fromMulaw(octet) {
+  const code = ~octet & 0xff;
+  const magnitude = ((((code & 0x0f) << 3) + 0x84) << ((code & 0x70) >> 4)) - 0x84;
+  return (code & 0x80 ? -magnitude : magnitude) / 32768;
+}
+
+/** One octet of G.711 A-law to -1..1 (ITU-T G.711, table 1). @param {number} octet */
+function fromAlaw(octet) {
+  const code = octet ^ 0x55;
+  const exponent = (code & 0x70) >> 4;
+  const mantissa = ((code & 0x0f) << 4) + 8;
+  const magnitude = exponent === 0 ? mantissa : (mantissa + 0x100) << (exponent - 1);
+  return (code & 0x80 ? magnitude : -magnitude) / 32768;
+}
+
+/** @param {(octet: number) => number} law @returns {(view: DataView) => Float32Array} */
+function tabled(law) {
+  const table = Float32Array.from({ length: 256 }, (_, octet) => law(octet));
+  return (view) => {
+    const out = new Float32Array(view.byteLength);
+    for (let i = 0; i < out.length; i += 1) out[i] = table[view.getUint8(i)];
+    return out;
+  };
+}
+
 /** @type {Record<string, {width: number, decode: (view: DataView) => Float32Array}>} */
 const DECODERS = {
   pcm_s16le: { width: 2, decode: decodeS16 },
   pcm_f32le: { width: 4, decode: decodeF32 },
+  mulaw: { width: 1, decode: tabled(fromMulaw) },
+  alaw: { width: 1, decode: tabled(fromAlaw) },
 };
 
-/** Names for `hello.codec`. */
+/** Names for `hello.codec` that every browser can decode. */
 export const CODECS = Object.freeze(Object.keys(DECODERS));
 
 /**
@@ -53,22 +81,4 @@ export function fromBase64(text) {
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
   return bytes.buffer;
-}
-
-/**
- * The sound of an audio message. Silence stands for what cannot be read, so that positions stay
- * true.
- * @param {{samples: number, data?: string}} message
- * @param {ArrayBuffer | null} data  its binary frame, if it had one
- * @param {string} codec
- * @param {(text: string) => void} complain
- * @returns {Float32Array}
- */
-export function soundOf(message, data, codec, complain) {
-  try {
-    return decode(codec, data ?? fromBase64(message.data ?? ""), message.samples);
-  } catch (error) {
-    complain(`A piece of sound cannot be read: ${error.message}`);
-    return new Float32Array(message.samples);
-  }
 }

@@ -16,6 +16,10 @@ const BUSY_RETRY_MS = 3000;
 const PING_MS = 5000;
 const SILENCE_MS = 12000; // no answer to two pings: the path is dead though the socket looks open
 
+// Answers to a `hello` that asks for what there is not: asking again would not help.
+const SETTINGS = new Set(["unsupported_codec", "unsupported_rate", "unknown_voice", "bad_value",
+  "unknown_language", "unsupported_instruct", "unknown_field"]);
+
 const FINAL_CLOSES = new Map([
   [1000, "The session has ended."],
   [1008, "The server closed the session because a limit was broken."],
@@ -31,7 +35,9 @@ const FINAL_CLOSES = new Map([
  * @property {(message: Message, data: ArrayBuffer | null) => void} message
  * @property {(text: string) => void} down      the socket is gone, another is tried
  * @property {(reason: Message) => void} lost   the session is gone; a new one is opened
- * @property {(text: string) => void} closed    for good
+ * @property {(text: string, code?: string) => void} closed    for good
+ * @property {() => Promise<string>} [diagnose] why no session comes about, in a sentence
+ * @property {(url: string, protocols: string[]) => WebSocket} [dial]
  * @property {(text: string) => void} fault     the server sent something unreadable
  * @property {() => number} [now]               ms, monotonic
  */
@@ -86,7 +92,8 @@ export class Connection {
 
   open() {
     clearTimeout(this.#retryTimer);
-    const socket = new WebSocket(this.#url, [SUBPROTOCOL]);
+    const dial = this.#handlers.dial ?? ((url, protocols) => new WebSocket(url, protocols));
+    const socket = dial(this.#url, [SUBPROTOCOL]);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => socket.send(JSON.stringify(this.#helloMessage()));
     socket.onmessage = (event) => this.#receive(event.data);
@@ -177,7 +184,13 @@ export class Connection {
       this.#opened(message);
       return;
     }
-    if (message.type === "error") this.#lastError = message;
+    if (message.type === "error") {
+      this.#lastError = message;
+      if (!this.#ready && SETTINGS.has(message.code)) {
+        this.#refused(message);
+        return;
+      }
+    }
     if (Number.isInteger(message.seq)) {
       if (message.seq <= this.#seq) return; // seen before the socket dropped
       if (message.seq !== this.#seq + 1) {
@@ -215,6 +228,13 @@ export class Connection {
     this.#retry("Reconnecting …", null);
   }
 
+  /** The server does not have what was asked for. @param {Message} error */
+  #refused({ code, message, expected }) {
+    this.#closing = true;
+    this.#detach()?.close(1000);
+    this.#handlers.closed(`The server cannot do that: ${message}. Try ${expected}.`, code);
+  }
+
   /** @param {number} code */
   #dropped(code) {
     this.#detach();
@@ -230,6 +250,16 @@ export class Connection {
       this.#retry("The server is full. Trying again in a few seconds …", BUSY_RETRY_MS);
     } else {
       this.#retry(this.#whyDown(code), null);
+      if (code === 1006) this.#explain();
+    }
+  }
+
+  /** The browser does not say why: ask, and tell unless things have moved on. */
+  async #explain() {
+    const attempt = this.#attempt;
+    const text = await this.#handlers.diagnose?.();
+    if (text !== undefined && this.#attempt === attempt && !this.#ready && !this.#closing) {
+      this.#handlers.down(text);
     }
   }
 

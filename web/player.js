@@ -70,6 +70,11 @@ export class Player extends EventTarget {
     await this.#context.suspend();
   }
 
+  /** Give the audio device back for good. */
+  async close() {
+    if (this.#context.state !== "closed") await this.#context.close();
+  }
+
   /** An utterance was opened; it plays when those before it are over. @param {number} epoch */
   begin(epoch) {
     this.#pushed.set(epoch, 0);
@@ -138,6 +143,16 @@ export class Player extends EventTarget {
   /** The sample at the speaker now; between ticks it runs on. @param {number} epoch */
   heard(epoch) {
     return this.#clock.heardAt(epoch, this.#speakerFrame());
+  }
+
+  /** Seconds of sound held now; between ticks it runs on. @param {number} epoch */
+  depth(epoch) {
+    const known = this.#snapshots.get(epoch) ?? NOTHING;
+    if (known.discarded > 0) return known.buffered / this.#sourceRate;
+    const frame = this.#context.currentTime * this.#context.sampleRate;
+    const consumed = Math.max(known.consumed, this.#clock.consumedAt(epoch, frame));
+    const received = Math.max(known.received, this.#pushed.get(epoch) ?? 0);
+    return Math.max(0, received - consumed) / this.#sourceRate;
   }
 
   /** Output frame now leaving the speaker. */

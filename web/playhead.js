@@ -11,10 +11,11 @@
  */
 
 import { Connection } from "./connection.js";
-import { soundOf } from "./codec.js";
+import { diagnose } from "./diagnose.js";
 import { Lineup } from "./lineup.js";
 import { Player } from "./player.js";
 import { Reporter } from "./reporter.js";
+import { SoundReader } from "./sound.js";
 import { Utterance } from "./utterance.js";
 
 /** @typedef {import("./connection.js").Message} Message */
@@ -31,8 +32,10 @@ const ECHO_MS = 2000;    // errors that only follow from a refusal come within i
 
 /**
  * Events (all `CustomEvent`):
- * - `connection` `{state: "connecting"|"open"|"waiting"|"closed", text}`
- * - `started`, `chunk`, `finished` `{utterance}`
+ * - `connection` `{state: "connecting"|"open"|"waiting"|"closed", text, code?}`: `text` is a sentence
+ *   for people; `code` is the server's when it refused the settings
+ * - `started`, `finished` `{utterance}`
+ * - `chunk` `{utterance, chunk, pcm}`: sound has come; `pcm` is given away afterwards, so copy it
  * - `playback` `{utterance, position, changed}`: counters of the player; `utterance` may be null
  * - `notice` `{level: "warning"|"error", code, message, expected?, text?}`
  * - `latency` `{roundTrip}` ms
@@ -46,6 +49,7 @@ export class PlayheadClient extends EventTarget {
   #lineup = new Lineup();
   #count = 0;
   #reporter;
+  #sound;
   #refusedAt = -Infinity;
   #now = () => performance.now();
 
@@ -56,14 +60,16 @@ export class PlayheadClient extends EventTarget {
    * @param {number} [options.speed]
    * @param {string} [options.language]         one of `ready.languages`
    * @param {string} [options.instruct]         how to speak, in words, where `ready.instruct`
-   * @param {number} [options.sampleRate]      Hz
-   * @param {"pcm_s16le"|"pcm_f32le"} [options.codec]
+   * @param {number} [options.sampleRate]      Hz; Opus: 48000, G.711: 8000
+   * @param {"pcm_s16le"|"pcm_f32le"|"opus"|"mulaw"|"alaw"} [options.codec]  one that this browser
+   *   can decode: `decodable()` of sound.js tells
    * @param {number} [options.startThreshold]  ms of sound collected before playing starts
+   * @param {(url: string, protocols: string[]) => WebSocket} [options.dial]  for tests and proxies
    */
   constructor(options) {
     super();
     const { url, voice, speed, language, instruct, codec = "pcm_s16le" } = options;
-    const { sampleRate = 24000, startThreshold = 100 } = options;
+    const { sampleRate = 24000, startThreshold = 100, dial } = options;
     const hello = {
       voice, speed, language, instruct, codec,
       sample_rate: sampleRate, start_threshold: startThreshold,
@@ -75,8 +81,13 @@ export class PlayheadClient extends EventTarget {
       message: (message, data) => this.#onMessage(message, data),
       down: (text) => this.#emit("connection", { state: "waiting", text }),
       lost: (error) => this.#onLost(error),
-      closed: (text) => this.#onClosed(text),
+      closed: (text, code) => this.#onClosed(text, code),
+      diagnose: () => diagnose(url),
+      dial,
       fault: (message) => this.#notice("warning", { code: "client", message }),
+    });
+    this.#sound = new SoundReader((message, pcm) => this.#onSound(message, pcm), (text) => {
+      this.#notice("error", { code: "bad_audio", message: text });
     });
     this.#reporter = new Reporter(this.connection, this.#lineup, this.#now);
     this.player.addEventListener("playback", (event) => this.#onPlayback(event.detail));
@@ -120,6 +131,7 @@ export class PlayheadClient extends EventTarget {
       send: (message) => this.connection.send(message),
       now: this.#now,
       textLimit: TEXT_LIMIT,
+      rate: this.sampleRate,
     });
     this.#lineup.add(utterance);
     utterance.open(settings);
@@ -163,9 +175,19 @@ export class PlayheadClient extends EventTarget {
     this.connection.send({ type: "resume" });
   }
 
-  /** End the session for good. */
+  /** Whether the listener's counters are told to the server; without them it estimates. */
+  set reporting(on) {
+    this.#reporter.reporting = on;
+  }
+
+  get reporting() {
+    return this.#reporter.reporting;
+  }
+
+  /** End the session for good, and let go of the audio device. */
   close() {
     this.connection.close();
+    this.player.close();
   }
 
   /** What is being spoken, or null. @returns {Utterance | null} */
@@ -178,6 +200,11 @@ export class PlayheadClient extends EventTarget {
     return this.player.heard(utterance.key);
   }
 
+  /** Seconds of sound that the player holds now. @param {Utterance} utterance */
+  depth(utterance) {
+    return this.player.depth(utterance.key);
+  }
+
   /** Its playback counters. @param {Utterance} utterance @returns {Position} */
   position(utterance) {
     return this.player.position(utterance.key);
@@ -187,6 +214,7 @@ export class PlayheadClient extends EventTarget {
   #onReady(ready) {
     this.session = ready;
     this.#reporter.pace(ready.report_interval);
+    this.#sound.open(ready);
     this.#emit("connection", { state: "open", text: "Connected" });
     this.connection.trySend({ type: "ping", time: this.#now() });
     if (this.current?.epoch) this.#reporter.send(this.position(this.current));
@@ -221,18 +249,26 @@ export class PlayheadClient extends EventTarget {
   #onAudio(message, data) {
     this.#reporter.arrived(message.sent);
     const utterance = this.#lineup.byEpoch(message.epoch);
+    if (utterance !== null && !utterance.cancelling) this.#sound.read(message, data);
+  }
+
+  /** @param {Message} message @param {Float32Array} pcm */
+  #onSound(message, pcm) {
+    const utterance = this.#lineup.byEpoch(message.epoch);
     if (utterance === null || utterance.cancelling) return;
-    const pcm = soundOf(message, data, this.session?.codec, (text) => {
-      this.#notice("error", { code: "bad_audio", message: text });
-    });
-    utterance.addAudio(message, pcm);
+    const chunk = utterance.addAudio(message, pcm);
+    this.#emit("chunk", { utterance, chunk, pcm });
     if (pcm.length > 0) this.player.push(utterance.key, pcm);
     if (message.final) this.player.end(utterance.key);
-    this.#emit("chunk", { utterance });
   }
 
   /** @param {Message} message */
   #onOver(message) {
+    this.#sound.finish(message.epoch, () => this.#settle(message));
+  }
+
+  /** @param {Message} message */
+  #settle(message) {
     const utterance = this.#lineup.byEpoch(message.epoch);
     if (utterance === null) return;
     if (message.type === "cancelled") this.player.clear(utterance.key, utterance.key);
@@ -252,16 +288,18 @@ export class PlayheadClient extends EventTarget {
         unheard_text: unheardText, message: error.message });
     }
     this.#lineup.newSession();
+    this.#sound.close();
     this.#reporter.reset();
   }
 
-  /** @param {string} text */
-  #onClosed(text) {
+  /** @param {string} text @param {string} [code] */
+  #onClosed(text, code) {
     this.#onLost({ type: "lost", message: text });
     for (const utterance of this.#lineup.all) {
       this.#finish(utterance, { type: "lost", message: text });
     }
-    this.#emit("connection", { state: "closed", text });
+    this.#sound.close();
+    this.#emit("connection", { state: "closed", text, code });
   }
 
   /** @param {Message} error */

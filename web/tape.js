@@ -1,105 +1,136 @@
 /**
- * The listener's buffer as a tape that runs past the playhead: what is held lies to the right,
- * what was heard to the left, each chunk in the colour of the lane that made it.
+ * The listener's buffer as a tape: the playhead stands still, what is held lies to the right,
+ * what was heard to the left. Each chunk has the colour of the lane that made it and the slack it
+ * had when it was routed; what is still in flight is outlined.
  */
 
+import { Picture } from "./canvas.js";
 import { PEAK_SAMPLES } from "./utterance.js";
 
 /** @typedef {import("./utterance.js").Chunk} Chunk */
+/** @typedef {{chunks: Chunk[], heard: number, held: Chunk[], cut: boolean}} Scene */
 
-const PLAYHEAD = 0.22;       // of the width
-const PIXELS_PER_SECOND = 110;
-const LANES = ["urgent", "background", "lm"];
+const PLAYHEAD = 0.22;         // of the width
+const SECONDS_SHOWN = 4.5;     // on a desk; less on a phone
+const LEAST_PIXELS_PER_SECOND = 100;
+const LABEL = 16;              // height of the line with the slack
+const NARROWEST_LABEL = 30;
 
 export class Tape {
-  #canvas;
-  #context;
+  #picture;
   #rate;
-  #width = 0;
-  #height = 0;
-  /** @type {Record<string, string>} */
-  #colours = {};
+  /** @type {Scene} */
+  #scene = { chunks: [], heard: 0, held: [], cut: false };
 
   /** @param {HTMLCanvasElement} canvas @param {number} rate wire sample rate, Hz */
   constructor(canvas, rate) {
-    this.#canvas = canvas;
-    this.#context = canvas.getContext("2d");
     this.#rate = rate;
-    const repaint = () => this.#measure();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-    new ResizeObserver(repaint).observe(canvas);
-    this.#measure();
+    this.#picture = new Picture(canvas, () => this.draw(this.#scene));
   }
 
-  /**
-   * @param {Chunk[]} chunks
-   * @param {number} heard sample at the speaker
-   * @param {boolean} [cut] what lies ahead has been discarded
-   */
-  draw(chunks, heard, cut = false) {
-    this.#last = { chunks, heard, cut };
-    const context = this.#context;
-    context.clearRect(0, 0, this.#width, this.#height);
-    this.#drawSeconds(heard);
-    for (const chunk of chunks) this.#drawChunk(chunk, heard, cut);
+  /** @param {number} rate Hz */
+  set rate(rate) {
+    this.#rate = rate;
+  }
+
+  /** @param {Scene} scene `held`: in flight; `cut`: what lies ahead has been discarded */
+  draw(scene) {
+    this.#scene = scene;
+    const { width, height, colours } = this.#picture;
+    const context = this.#picture.clear();
+    this.#drawSeconds(scene.heard);
+    for (const chunk of scene.chunks) this.#drawChunk(chunk, scene);
+    if (!scene.cut) for (const chunk of scene.held) this.#drawFlight(chunk, scene.heard);
     context.globalAlpha = 1;
-    context.fillStyle = this.#colours.ink;
-    context.fillRect(this.#width * PLAYHEAD - 1, 0, 2, this.#height);
+    context.fillStyle = colours.ink;
+    const x = Math.round(width * PLAYHEAD);
+    context.fillRect(x - 1, 0, 2, height);
+    context.beginPath();
+    context.moveTo(x - 6, 0);
+    context.lineTo(x + 6, 0);
+    context.lineTo(x, 8);
+    context.fill();
   }
 
-  /** @type {{chunks: Chunk[], heard: number, cut: boolean}} */
-  #last = { chunks: [], heard: 0, cut: false };
-
-  #measure() {
-    const style = getComputedStyle(this.#canvas);
-    for (const name of [...LANES, "ink", "line"]) {
-      this.#colours[name] = style.getPropertyValue(`--${name}`).trim();
-    }
-    const scale = window.devicePixelRatio || 1;
-    this.#width = this.#canvas.clientWidth;
-    this.#height = this.#canvas.clientHeight;
-    this.#canvas.width = Math.round(this.#width * scale);
-    this.#canvas.height = Math.round(this.#height * scale);
-    this.#context.setTransform(scale, 0, 0, scale, 0, 0);
-    this.draw(this.#last.chunks, this.#last.heard, this.#last.cut);
+  get #pixelsPerSecond() {
+    return Math.max(LEAST_PIXELS_PER_SECOND, this.#picture.width / SECONDS_SHOWN);
   }
 
   /** @param {number} sample @param {number} heard */
   #x(sample, heard) {
-    return this.#width * PLAYHEAD + (sample - heard) / this.#rate * PIXELS_PER_SECOND;
+    const seconds = (sample - heard) / this.#rate;
+    return this.#picture.width * PLAYHEAD + seconds * this.#pixelsPerSecond;
   }
 
   /** @param {number} heard */
   #drawSeconds(heard) {
-    this.#context.globalAlpha = 1;
-    this.#context.fillStyle = this.#colours.line;
-    const first = Math.ceil(heard / this.#rate - this.#width * PLAYHEAD / PIXELS_PER_SECOND);
-    for (let second = first; this.#x(second * this.#rate, heard) < this.#width; second += 1) {
-      this.#context.fillRect(Math.round(this.#x(second * this.#rate, heard)), 0, 1, this.#height);
+    const { context, width, height, colours } = this.#picture;
+    const first = Math.max(0,
+      Math.ceil(heard / this.#rate - width * PLAYHEAD / this.#pixelsPerSecond));
+    for (let second = first; ; second += 1) {
+      const x = Math.round(this.#x(second * this.#rate, heard));
+      if (x > width) return;
+      context.fillStyle = colours.line;
+      context.fillRect(x, 0, 1, height);
+      this.#picture.write(`${second} s`, x + 5, height - 6, colours.quiet);
     }
   }
 
-  /** @param {Chunk} chunk @param {number} heard @param {boolean} cut */
-  #drawChunk(chunk, heard, cut) {
+  /** @param {Chunk} chunk @param {Scene} scene */
+  #drawChunk(chunk, { heard, cut }) {
+    const { context, width, height, colours } = this.#picture;
     const left = this.#x(chunk.position, heard);
     const right = this.#x(chunk.position + chunk.samples, heard);
-    if (right < 0 || left > this.#width) return;
-    const context = this.#context;
-    const colour = this.#colours[chunk.lane] ?? this.#colours.ink;
-    context.fillStyle = cut && right > this.#width * PLAYHEAD ? this.#colours.line : colour;
-    context.globalAlpha = right <= this.#width * PLAYHEAD ? 0.06 : 0.14;
+    if (right < 0 || left > width) return;
+    const here = width * PLAYHEAD;
+    const colour = cut && left >= here ? colours.edge : colours[chunk.lane] ?? colours.ink;
+    context.fillStyle = colour;
+    context.globalAlpha = right <= here ? 0.07 : 0.15;
     context.beginPath();
-    context.roundRect(left + 0.5, 8, Math.max(1, right - left - 1), this.#height - 16, 4);
+    context.roundRect(left + 0.5, 10, Math.max(1, right - left - 1.5), height - 30, 4);
     context.fill();
-    const step = PEAK_SAMPLES / this.#rate * PIXELS_PER_SECOND;
+    this.#drawPeaks(chunk, left, right, colour);
+    if (right - left < NARROWEST_LABEL || cut) return;
+    context.globalAlpha = right <= here ? 0.55 : 1;
+    this.#picture.write(slackOf(chunk), left + 7, 10 + LABEL, colour, { size: 11, weight: 600 });
+  }
+
+  /** @param {Chunk} chunk @param {number} left @param {number} right @param {string} colour */
+  #drawPeaks(chunk, left, right, colour) {
+    const { context, width, height } = this.#picture;
+    const here = width * PLAYHEAD;
+    const step = PEAK_SAMPLES / this.#rate * this.#pixelsPerSecond;
+    const top = 14 + LABEL;
+    const room = height - 24 - top;
+    context.fillStyle = colour;
     for (let i = 0; i < chunk.peaks.length; i += 1) {
       const x = left + i * step;
-      const height = Math.max(2, Math.min(1, Math.sqrt(chunk.peaks[i])) * (this.#height - 36));
-      const past = x < this.#width * PLAYHEAD;
-      context.globalAlpha = past ? 0.35 : 1;
-      context.fillStyle = cut && !past ? this.#colours.line : colour;
-      const width = Math.min(step, right - x);
-      context.fillRect(x + 0.2 * width, (this.#height - height) / 2, 0.6 * width, height);
+      if (x < -step || x > width) continue;
+      const tall = Math.max(2, Math.min(1, Math.sqrt(chunk.peaks[i])) * room);
+      context.globalAlpha = x < here ? 0.35 : 1;
+      const wide = Math.min(step, right - x);
+      context.fillRect(x + 0.2 * wide, top + (room - tall) / 2, 0.6 * wide, tall);
     }
   }
+
+  /** @param {Chunk} chunk @param {number} heard */
+  #drawFlight(chunk, heard) {
+    const { context, height, colours } = this.#picture;
+    const left = this.#x(chunk.position, heard);
+    const right = this.#x(chunk.position + chunk.samples, heard);
+    context.globalAlpha = 1;
+    context.strokeStyle = colours[chunk.lane] ?? colours.edge;
+    context.setLineDash([4, 4]);
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.roundRect(left + 1, 11, Math.max(1, right - left - 2), height - 32, 4);
+    context.stroke();
+    context.setLineDash([]);
+  }
+}
+
+/** What is written on a chunk. @param {Chunk} chunk */
+function slackOf({ slack }) {
+  if (slack === null || slack === undefined) return "first";
+  return Math.abs(slack) < 1000 ? `${Math.round(slack)} ms` : `${(slack / 1000).toFixed(1)} s`;
 }

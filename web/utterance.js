@@ -19,6 +19,7 @@
  * @property {number | null} slack   ms
  * @property {number} depth          ms, the server's belief
  * @property {number[]} peaks        largest magnitude of each PEAK_SAMPLES, for a picture
+ * @property {number} at             when it came, ms
  */
 
 export const PEAK_SAMPLES = 960;
@@ -64,8 +65,10 @@ export class Utterance {
    * @param {(message: object) => void} door.send
    * @param {() => number} door.now      ms
    * @param {number} door.textLimit      code points in one message
+   * @param {number} [door.rate]         wire sample rate, Hz
    */
-  constructor(id, { send, now, textLimit }) {
+  constructor(id, { send, now, textLimit, rate = 24000 }) {
+    this.rate = rate;
     this.id = id;
     this.textLimit = textLimit;
     this.#send = send;
@@ -102,27 +105,58 @@ export class Utterance {
     this.#send({ type: "end" });
   }
 
-  /** @param {Chunk & {words?: Word[], final: boolean}} message @param {Float32Array} pcm */
+  /**
+   * @param {Chunk & {words?: Word[], final: boolean}} message
+   * @param {Float32Array} pcm
+   * @returns {Chunk | null} null: a message without sound
+   */
   addAudio(message, pcm) {
-    if (message.samples > 0) {
-      this.firstAudio ??= this.#now() - this.#askedAt;
-      const { position, samples, lane, slack, depth } = message;
-      this.chunks.push({ position, samples, lane, slack, depth, peaks: peaksOf(pcm) });
-    }
     this.words.push(...(message.words ?? []));
     this.samples += message.samples;
     this.complete = message.final;
+    if (message.samples === 0) return null;
+    this.firstAudio ??= this.#now() - this.#askedAt;
+    const { position, samples, lane, slack, depth } = message;
+    const chunk = { position, samples, lane, slack, depth, peaks: peaksOf(pcm), at: this.#now() };
+    this.chunks.push(chunk);
+    return chunk;
+  }
+
+  /** Whether word times come from the server; else they are proportional to characters. */
+  get timed() {
+    return this.words.length > 0 || this.samples === 0;
   }
 
   /**
-   * The text split where the listener is. A word is heard once its first sample was.
+   * Code points of the text that were heard. A word is heard once its first sample was.
    * @param {number} heard wire samples
    */
+  charsHeard(heard) {
+    if (!this.timed) return this.#proportional(heard);
+    let low = 0;
+    for (let high = this.words.length; low < high;) {
+      const middle = (low + high) >> 1;
+      if (this.words[middle].position < heard) low = middle + 1;
+      else high = middle;
+    }
+    return low === 0 ? 0 : this.words[low - 1].char_end;
+  }
+
+  /** @param {number} heard wire samples */
   splitAt(heard) {
     const points = [...this.text];
-    const spoken = this.words.filter((word) => word.position < heard);
-    const end = spoken.length === 0 ? 0 : spoken[spoken.length - 1].char_end;
+    const end = this.charsHeard(heard);
     return { heardText: points.slice(0, end).join(""), unheardText: points.slice(end).join("") };
+  }
+
+  /** @param {number} heard @returns {number} the end of the word that is being heard */
+  #proportional(heard) {
+    const points = [...this.text];
+    // Until all sound is here its length is not known: speech has about 15 characters a second.
+    const whole = this.complete ? this.samples : Math.max(this.samples, points.length * this.rate / 15);
+    let end = Math.ceil(points.length * Math.min(1, heard / whole));
+    while (end > 0 && end < points.length && /\S/u.test(points[end])) end += 1;
+    return end;
   }
 
   /** @param {Outcome} outcome */

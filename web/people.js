@@ -1,0 +1,66 @@
+/** A crowd of listeners: one column each, as high as the sound it holds. */
+
+import { Picture } from "./canvas.js";
+
+const FULL_MS = 3000;
+const WIDEST = 28;
+const FLASH_MS = 1200;
+
+/** @typedef {[state: string, held: number, lane: string]} Member */
+
+export class PeopleView {
+  #picture;
+  /** @type {Member[]} */
+  #members = [];
+  /** @type {number[]} ms at which each was last dry */
+  #dry = [];
+
+  /** @param {HTMLCanvasElement} canvas */
+  constructor(canvas) {
+    this.#picture = new Picture(canvas, () => this.draw(performance.now()));
+  }
+
+  /** @param {number} now ms @param {Member[]} members */
+  see(now, members) {
+    if (members.length !== this.#members.length) this.#dry = members.map(() => -Infinity);
+    this.#members = members;
+    members.forEach(([state], i) => {
+      if (state === "stalled") this.#dry[i] = now;
+    });
+  }
+
+  get any() {
+    return this.#members.length > 0;
+  }
+
+  /** @param {number} now ms */
+  draw(now) {
+    const context = this.#picture.clear();
+    const { width, height, colours } = this.#picture;
+    if (!this.any) {
+      const style = { align: "center", size: 13 };
+      this.#picture.write("Nobody yet", width / 2, height / 2 + 4, colours.quiet, style);
+      return;
+    }
+    const room = width - 24;
+    const pitch = Math.min(WIDEST, room / this.#members.length);
+    const left = (width - pitch * this.#members.length) / 2;
+    const wide = Math.max(1.5, pitch * 0.68);
+    this.#members.forEach(([state, held, lane], i) => {
+      const x = left + i * pitch + (pitch - wide) / 2;
+      const floor = height - 12;
+      const high = Math.min(1, held / FULL_MS) * (floor - 12);
+      context.globalAlpha = 1;
+      context.fillStyle = colours.line;
+      context.fillRect(x, floor - 2, wide, 2);
+      context.fillStyle = colours[lane] ?? colours.edge;
+      context.globalAlpha = state === "idle" ? 0.25 : 1;
+      context.fillRect(x, floor - high, wide, high);
+      const since = now - this.#dry[i];
+      if (since > FLASH_MS) return;
+      context.globalAlpha = 1 - since / FLASH_MS;
+      context.fillStyle = colours.bad;
+      context.fillRect(x, 12, wide, floor - 12);
+    });
+  }
+}

@@ -1,0 +1,145 @@
+/** Everything that shows the utterance of the moment: words, tape, chart, numbers. */
+
+import { DepthChart } from "./chart.js";
+import { LanesView } from "./lanes.js";
+import { Tape } from "./tape.js";
+import { WordsView } from "./words.js";
+
+/** @typedef {import("./utterance.js").Utterance} Utterance */
+/** @typedef {import("./playhead.js").PlayheadClient} PlayheadClient */
+
+const LINGER_MS = 10_000; // what has scrolled out needs no more pictures
+
+/** @param {string} id @returns {any} */
+const byId = (id) => document.getElementById(id);
+
+/** @param {string} id @param {string} text */
+function put(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
+/** @param {number} value */
+const inSeconds = (value) => `${value.toFixed(value < 10 ? 2 : 1)} s`;
+
+/** @param {number} ms */
+export const millis = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+export class Stage {
+  /** @type {Utterance | null} it stays when it is over */
+  shown = null;
+  words = new WordsView(byId("said"));
+  #client;
+  #weather;
+  #crowd;
+  #tape;
+  #chart = new DepthChart(byId("chart"));
+  #lanes = new LanesView(byId("lanes"));
+  #drawing = false;
+  #stirredAt = -Infinity;
+  #slowly = matchMedia("(prefers-reduced-motion: reduce)");
+
+  /**
+   * @param {PlayheadClient} client @param {import("./network.js").Weather} weather
+   * @param {import("./experiments.js").CrowdPanel} crowd
+   */
+  constructor(client, weather, crowd) {
+    this.#client = client;
+    this.#weather = weather;
+    this.#crowd = crowd;
+    this.#tape = new Tape(byId("tape"), client.sampleRate);
+  }
+
+  /** @param {PlayheadClient} client another session, perhaps at another rate */
+  set client(client) {
+    this.#client = client;
+    this.shown = null;
+    this.#tape.rate = client.sampleRate;
+    this.#tape.draw({ chunks: [], heard: 0, held: [], cut: false });
+  }
+
+  /** @param {Utterance} utterance @param {string} text all that will be spoken, as known now */
+  begin(utterance, text) {
+    this.shown = utterance;
+    this.words.show(text);
+    put("said-note", "");
+    put("first", "–");
+    put("stalls", "0");
+    put("urgent", "–");
+    this.stir();
+  }
+
+  /** Sound has come. @param {Utterance} utterance @param {{lane: string, at: number} | null} chunk */
+  arrived(utterance, chunk) {
+    if (utterance !== this.shown || chunk === null) return;
+    this.#lanes.mark(chunk.at, chunk.lane);
+    put("first", millis(utterance.firstAudio));
+    const urgent = utterance.chunks.filter(({ lane }) => lane === "urgent").length;
+    put("urgent", `${urgent} of ${utterance.chunks.length}`);
+    if (!this.#watched) put("belief", inSeconds(chunk.depth / 1000));
+  }
+
+  /** The server's picture. @param {object} stats */
+  see(stats) {
+    const now = performance.now();
+    this.#watched = true;
+    this.#lanes.see(now, stats);
+    this.#chart.believe(now, stats.own);
+    this.#crowd.see(now, stats);
+    for (const [lane, { batches, waiting }] of Object.entries(stats.lanes)) {
+      put(`${lane}-running`, String(batches));
+      put(`${lane}-waiting`, String(waiting));
+    }
+    const own = stats.own;
+    put("belief", own === null ? "–" : `${own.estimated ? "≈ " : ""}${inSeconds(own.depth / 1000)}`);
+    if (this.#crowd.running || stats.utterances > 0) this.stir();
+  }
+
+  #watched = false;
+
+  /** Something moves: keep drawing. */
+  stir() {
+    this.#stirredAt = performance.now();
+    if (this.#drawing) return;
+    this.#drawing = true;
+    const frame = () => {
+      this.paint();
+      this.#drawing = performance.now() - this.#stirredAt < LINGER_MS;
+      if (!this.#drawing) return;
+      if (this.#slowly.matches) setTimeout(frame, 250);
+      else requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  }
+
+  /** One picture of now. */
+  paint() {
+    const now = performance.now();
+    const depth = this.#paintUtterance();
+    this.#chart.hold(now, depth);
+    this.#chart.draw(now);
+    this.#lanes.draw(now);
+    this.#crowd.draw(now);
+  }
+
+  /** @returns {number | null} seconds held; null: nothing is being spoken */
+  #paintUtterance() {
+    const utterance = this.shown;
+    if (utterance === null) return null;
+    const client = this.#client;
+    const over = utterance.outcome !== null;
+    const cut = utterance.cancelling || (over && utterance.outcome.reason === "cancelled");
+    const now = client.heard(utterance);
+    const heard = over ? Math.max(now, utterance.outcome.heard) : now;
+    const held = over || cut ? [] : this.#weather.held.filter(({ epoch, samples }) => {
+      return epoch === utterance.epoch && samples > 0;
+    });
+    this.#tape.draw({ chunks: utterance.chunks, heard, held, cut });
+    const depth = over || cut ? 0 : client.depth(utterance);
+    put("depth", inSeconds(depth));
+    put("stalls", String(client.position(utterance).underruns));
+    if (over || utterance.cancelling) return null;
+    this.stir();
+    this.words.mark(utterance.charsHeard(heard));
+    return utterance.samples > 0 ? depth : null;
+  }
+}
