@@ -7,12 +7,13 @@ come as events through one ``deliver`` call per turn.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from playhead.engine.clock import monotonic
 from playhead.engine.lanes import Completion, CpuLanes
+from playhead.engine.picture import EnginePicture, picture
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.stats import EngineStats, snapshot
@@ -137,6 +138,10 @@ class Engine:
     def stats(self) -> EngineStats:
         """The state after the last turn."""
         return self._stats
+
+    def look(self, utterances: Collection[int], see: Callable[[EnginePicture], None]) -> None:
+        """Call ``see`` with a picture of now, on the engine's thread; never once it is dead."""
+        self._post(lambda now: see(picture(self._scheduler, utterances, now)))
 
     # -- the engine's thread ----------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class Dispatcher:
         self._limits = limits
         self.busy = dict.fromkeys(Lane, 0)  # dispatches running
         self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
+        self.running: list[Dispatch] = []  # oldest first
 
     def fill(self, turn: Turn, now: float) -> list[Dispatch]:
         """Start what the machine takes: urgent chunks and the steps that stand before one, in the
@@ -63,11 +64,13 @@ class Dispatcher:
             Lane.URGENT: len(urgent),
             Lane.BACKGROUND: len(background),
         }
+        self.running += out
         return out
 
-    def done(self, lane: Lane) -> None:
-        """A dispatch of ``lane`` came back."""
-        self.busy[lane] -= 1
+    def done(self, dispatch: Dispatch) -> None:
+        """A dispatch came back."""
+        self.busy[dispatch.lane] -= 1
+        self.running.remove(dispatch)
 
     def free(self, lane: Lane) -> bool:
         """Whether ``lane`` takes a dispatch now."""

@@ -48,10 +48,10 @@ class Scheduler:
         self._learners: dict[str, LeadLearner] = {}
         self._delays: dict[str, float] = {}
         self._ledger = ServiceLedger()
-        self._dispatcher = Dispatcher(lanes)
+        self.dispatcher = Dispatcher(lanes)
         self._out = Outbox()
         self._watch = Watch()
-        self._survey = Survey(model, config, self._ledger, self.meters, self.tally, self._watch)
+        self.survey = Survey(model, config, self._ledger, self.meters, self.tally, self._watch)
 
     # -- the gateway's side -----------------------------------------------------------------
 
@@ -138,9 +138,9 @@ class Scheduler:
 
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
-        free = frozenset(lane for lane in Lane if self._dispatcher.free(lane))
-        turn = self._survey.look(now, free)
-        dispatches = self._dispatcher.fill(turn, now)
+        free = frozenset(lane for lane in Lane if self.dispatcher.free(lane))
+        turn = self.survey.look(now, free)
+        dispatches = self.dispatcher.fill(turn, now)
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
         return Plan(tuple(dispatches), wake_at)
 
@@ -148,7 +148,7 @@ class Scheduler:
         self, dispatch: Dispatch, results: Iterable[StepResult], service: float
     ) -> None:
         """Results of an LM dispatch that took ``service`` seconds."""
-        self._dispatcher.done(Lane.LM)
+        self.dispatcher.done(dispatch)
         results = list(results)
         audio = sum(result.frames for result in results) * self._frame_seconds
         self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), audio)
@@ -165,7 +165,7 @@ class Scheduler:
         self, dispatch: Dispatch, results: Iterable[Pcm | BaseException], service: float, now: float
     ) -> None:
         """Results of a codec dispatch, in its order."""
-        self._dispatcher.done(dispatch.lane)
+        self.dispatcher.done(dispatch)
         frames = sum(chunk.frames for chunk in dispatch.chunks)
         self.meters[dispatch.lane].done(
             service,
@@ -177,7 +177,7 @@ class Scheduler:
 
     def commit_fault(self, dispatch: Dispatch, fault: BaseException, service: float) -> None:
         """A whole dispatch failed: every utterance in it ends, the others go on."""
-        self._dispatcher.done(dispatch.lane)
+        self.dispatcher.done(dispatch)
         self.meters[dispatch.lane].done(service, [], 0.0)
         message = f"{type(fault).__name__}: {fault}"
         for utterance in dispatch.utterances:
@@ -227,11 +227,11 @@ class Scheduler:
 
     def busy(self, lane: Lane) -> int:
         """Dispatches running in ``lane``."""
-        return self._dispatcher.busy[lane]
+        return self.dispatcher.busy[lane]
 
     def waiting(self, lane: Lane) -> int:
         """Chunks (or steps) that found no worker in ``lane`` at the last plan."""
-        return self._dispatcher.waiting[lane] + self._watch.blocked(lane)
+        return self.dispatcher.waiting[lane] + self._watch.blocked(lane)
 
     # -- committing -------------------------------------------------------------------------
 

@@ -122,8 +122,7 @@ class Survey:
         """Every chunk and step that could start at ``now`` in the lanes that are ``free``."""
         turn = Turn()
         self._watch.release(free)
-        needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
-        needed += self._meters[Lane.LM].service.quantile(0.95)
+        needed = self._needed()
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
         for stream in self._watch.awake(now):
             self._look_at(stream, needed, now, turn, free)
@@ -138,6 +137,15 @@ class Survey:
         learns = limits.fixed is None and stream.playhead.use_reports
         lead = stream.learner.limit if learns else limits.for_unknown
         return max(lead, stream.request.start_threshold + limits.least / 2)
+
+    def margin(self, stream: Stream, now: float) -> float:
+        """Seconds of slack below which a chunk of ``stream`` is urgent."""
+        return _margin(stream, self._needed(), self.lead(stream), now)
+
+    def _needed(self) -> float:
+        """Seconds that the lanes were measured to need for a background chunk."""
+        needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
+        return needed + self._meters[Lane.LM].service.quantile(0.95)
 
     def _look_at(
         self, stream: Stream, needed: float, now: float, turn: Turn, free: frozenset[Lane]
@@ -154,9 +162,7 @@ class Survey:
         deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
         frames = 0 if stream.decoding else self._frames(stream, runway)
-        # Half the lead at most: were everything urgent, nobody would measure that the background
-        # lane has become fast again.
-        margin = min(needed, lead / 2)
+        margin = _margin(stream, needed, lead, now)
         chunk = self._candidate(stream, frames, deadline, key, margin, now) if frames else None
         step = self._step(stream, frames, key, deadline - now < needed)
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
@@ -189,13 +195,11 @@ class Survey:
         frames: int,
         deadline: float,
         key: Key,
-        needed: float,
+        margin: float,
         now: float,
     ) -> Candidate:
-        head = stream.playhead
         slack = deadline - now
-        margin = policy.margin(needed, head.one_way, 1.0 - head.confidence(now))
-        lane = policy.route(head.waiting, slack, margin, self._config.urgency)
+        lane = policy.route(stream.playhead.waiting, slack, margin, self._config.urgency)
         self._note_queued(stream, lane, now)
         known = None if self._config.urgency is Urgency.NONE or math.isinf(slack) else slack
         promotion = math.inf
@@ -219,6 +223,13 @@ class Survey:
             return policy.fifo(queued, utterance)
         served = self._ledger.served(stream.request.client)
         return policy.order(deadline, served, now, utterance)
+
+
+def _margin(stream: Stream, needed: float, lead: float, now: float) -> float:
+    # Half the lead at most: were everything urgent, nobody would measure that the background
+    # lane has become fast again.
+    head = stream.playhead
+    return policy.margin(min(needed, lead / 2), head.one_way, 1.0 - head.confidence(now))
 
 
 def _key(item: Candidate | Step) -> Key:

@@ -1,7 +1,9 @@
 """What the gateway asks of the engine. All of it may be called from the event loop."""
 
+from collections.abc import Callable, Collection
 from typing import Protocol
 
+from playhead.engine.picture import EnginePicture
 from playhead.engine.stats import EngineStats
 from playhead.engine.types import ListenerState, ModelInfo, Report, Request
 
@@ -43,3 +45,7 @@ class EngineDoor(Protocol):
 
     def stats(self) -> EngineStats:
         """The state after the engine's last turn."""
+
+    def look(self, utterances: Collection[int], see: Callable[[EnginePicture], None]) -> None:
+        """Call ``see`` soon, on the engine's thread, with a picture and what is believed of the
+        listeners of ``utterances``; never when the engine is dead."""

@@ -87,6 +87,7 @@ class Viewing:
         self._crowd = crowd
         self._session: str | None = None
         self._throttle = Throttle(clock.monotonic())
+        self._picture: asyncio.Queue[EnginePicture] = asyncio.Queue(1)
 
     async def run(self) -> None:
         """Serve until either side is done. Raises nothing for a viewer that vanishes."""
@@ -133,12 +134,20 @@ class Viewing:
                 self._crowd.obey(order, self, self.peer.grant)
 
     async def _tell(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._throttle.wait(clock.monotonic()))
             if not self._throttle.ask(clock.monotonic()):
                 continue
-            picture = EnginePicture(self._hub.engine.stats(), {}, {})
-            self._throttle.answered()
             own = self._hub.utterance_of(self._session)
+            wanted = () if own is None else (own,)
+            self._hub.engine.look(wanted, lambda seen: self._seen(loop, seen))
+            picture = await self._picture.get()
+            self._throttle.answered()
             text = observe.stats(picture, own, len(self._hub.registry), self._crowd.public())
             await self.peer.send(text)  # waits while the viewer does not read
+
+    def _seen(self, loop: asyncio.AbstractEventLoop, picture: EnginePicture) -> None:
+        """On the engine's thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody looks any more
+            loop.call_soon_threadsafe(self._picture.put_nowait, picture)

@@ -8,6 +8,7 @@ import pytest
 from doubles import FRAME, FakeRunner, machine, report, request
 from playhead.engine.lead import LeadLimits
 from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.picture import EnginePicture
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import (
     AudioChunk,
@@ -348,6 +349,18 @@ def test_dying_with_nobody_to_tell_says_nothing() -> None:
     engine._run()
     assert isinstance(engine.dead, ZeroDivisionError)
     assert mailbox.calls == []
+
+
+def test_an_onlooker_is_shown_the_engine_on_its_own_thread() -> None:
+    engine, _, _ = still()
+    seen: list[EnginePicture] = []
+    say(engine, 1, "abcd")
+    engine.look((1, 2), seen.append)
+    assert seen == []
+    engine.step(5.0)
+    (picture,) = seen
+    assert picture.stats.at == 5.0
+    assert list(picture.beliefs) == [1]
 
 
 def test_lanes_are_counted() -> None:

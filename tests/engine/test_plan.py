@@ -83,10 +83,13 @@ def test_background_work_stops_before_the_last_worker(
 
 def test_what_comes_back_makes_room() -> None:
     dispatcher = Dispatcher(limits(workers=1, batch=1))
-    assert who(dispatcher.fill(turn(urgent=chunks(1, 2)), 0.0)) == [(1,)]
+    (first,) = dispatcher.fill(turn(urgent=chunks(1, 2)), 0.0)
+    assert first.utterances == (1,)
     assert dispatcher.fill(turn(urgent=chunks(2)), 0.0) == []
     assert dispatcher.waiting[Lane.URGENT] == 1
-    dispatcher.done(Lane.URGENT)
+    assert dispatcher.running == [first]
+    dispatcher.done(first)
+    assert dispatcher.running == []
     assert who(dispatcher.fill(turn(urgent=chunks(2)), 0.0)) == [(2,)]
     assert dispatcher.waiting[Lane.URGENT] == 0
 

@@ -10,10 +10,11 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import numpy as np
+from playhead.engine.picture import Belief, EnginePicture
 from playhead.engine.stats import EngineStats, LaneStats
 from playhead.engine.types import (
     AudioChunk,
@@ -138,6 +139,12 @@ class FakeEngine:
             held=1,
             belief_errors=(0, 1, 0, 0, 0, 0, 0, 0, 1),
         )
+
+    def look(self, utterances: Collection[int], see: Callable[[EnginePicture], None]) -> None:
+        running = {lane: ((1, 2),) for lane in Lane}
+        belief = Belief(0.5, 0.75, 2.0, 0.1, False, False)
+        beliefs = {number: belief for number in utterances if number in self.live}
+        self._commands.append(lambda: see(EnginePicture(self.stats(), running, beliefs)))
 
     def _run(self) -> None:
         while not self._stopping.is_set():

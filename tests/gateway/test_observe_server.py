@@ -65,6 +65,23 @@ def test_a_viewer_sees_the_lanes_at_no_more_than_ten_a_second() -> None:
     asyncio.run(scenario())
 
 
+def test_it_is_told_what_is_believed_of_its_own_session_alone() -> None:
+    async def scenario() -> None:
+        async with gateway(interval=0.2) as server, view(server.url) as viewer:
+            mine, other = await server.greeted(), await server.greeted()
+            await mine.send(Text("one !endless"))
+            await other.send(Text("two !endless"))
+            await viewer.send(json.dumps({"type": "watch", "session": mine.ready.session}))
+            told = await stats(viewer)
+            while told["own"] is None:
+                told = await stats(viewer)
+            (request,) = [r for r in server.engine.requests if r.client == mine.ready.session]
+            assert told["own"]["utterance"] == request.utterance
+            assert told["sessions"] == 2
+
+    asyncio.run(scenario())
+
+
 def test_orders_that_make_no_sense_are_named_and_at_last_end_it() -> None:
     async def scenario() -> None:
         async with gateway() as server, view(server.url) as viewer:
