@@ -46,9 +46,10 @@ function say(text) {
   if (byId("status").textContent !== text) byId("status").textContent = text;
 }
 
-/** @param {string} text @param {string} level empty text hides it */
-function notice(text, level = "error") {
+/** @param {string} text empty hides it @param {string} level @param {string} topic */
+function notice(text, level = "error", topic = "speech") {
   byId("notice").hidden = text === "";
+  byId("notice").dataset.topic = topic;
   byId("notice").dataset.level = level;
   byId("notice-text").textContent = text;
 }
@@ -121,7 +122,7 @@ function finished(utterance) {
   stage.paint();
   stage.words.show(utterance.text);
   stage.words.mark([...heardText].length, { over: true });
-  if (reason !== "done") stage.words.stop();
+  if (reason !== "done" && utterance.samples > 0) stage.words.stop();
   const { heard: known, count } = stage.words;
   const split = `${known} of ${count} words heard`;
   const guess = utterance.timed ? "" : ", word times estimated";
@@ -129,7 +130,8 @@ function finished(utterance) {
   if (reason === "done") say("Finished.");
   else if (reason === "cancelled") {
     say(`Interrupted after ${estimated ? "about " : ""}${seconds(heard)}: ${split}.`);
-  } else say("This could not be spoken to its end.");
+  } else if (utterance.samples === 0) say("This was not spoken.");
+  else say("This could not be spoken to its end.");
   if (reason === "lost") notice(message);
 }
 
@@ -148,16 +150,16 @@ function linked({ state, text, code }) {
   byId("link").dataset.state = state;
   byId("link-text").textContent = LINKS[state] ?? "Connecting …";
   if (state === "open") {
-    notice("");
+    if (byId("notice").dataset.topic === "link") notice("");
     showVoices(client.session);
     observer.watch(client.session.session);
     if (client.current === null && stage.shown === null) say("Ready.");
-  } else if (state === "waiting") notice(text, "warning");
+  } else if (state === "waiting") notice(text, "warning", "link");
   else if (state === "closed" && code !== undefined && byId("codec").value !== "pcm_s16le") {
     byId("codec").value = "pcm_s16le";
     connect();
     notice(sentence({ code, message: text }), "warning");
-  } else if (state === "closed") notice(`${text} Reload the page to start again.`);
+  } else if (state === "closed") notice(`${text} Reload the page to start again.`, "error", "link");
 }
 
 /** @param {PlayheadClient} made */

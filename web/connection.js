@@ -57,6 +57,7 @@ export class Connection {
   #header = null;
   #backlog = new Backlog();
   #attempt = 0;
+  #reason = ""; // why no socket opens, as far as is known
   #closing = false;
   /** @type {Message} */
   #lastError = { type: "error" };
@@ -211,6 +212,7 @@ export class Connection {
     if (ready.resumed) this.#backlog.resume(ready.received);
     else if (expected) this.#lose();
     this.#ready = true;
+    this.#reason = "";
     this.#handlers.ready(ready);
     this.#pump();
   }
@@ -259,6 +261,7 @@ export class Connection {
     const attempt = this.#attempt;
     const text = await this.#handlers.diagnose?.();
     if (text !== undefined && this.#attempt === attempt && !this.#ready && !this.#closing) {
+      this.#reason = text;
       this.#handlers.down(text);
     }
   }
@@ -266,6 +269,7 @@ export class Connection {
   /** @param {number} code */
   #whyDown(code) {
     if (code === 1001 || code === 1012) return "The server is restarting. Reconnecting …";
+    if (this.#reason !== "") return this.#reason;
     if (this.#session === null) return "The server cannot be reached. Trying again …";
     return "The connection was lost. Reconnecting …";
   }

@@ -60,7 +60,7 @@ class Visit:
 
     @property
     def notice(self) -> str:
-        return self.page.inner_text("#notice")
+        return self.page.text_content("#notice-text") or ""
 
     def ask(self, text: str) -> None:
         self.page.fill("#text", text)
@@ -86,19 +86,35 @@ class StubVisit(Visit):
         self.ask(text)
 
 
-PACKED = """() => {
+PACKED = """(name) => {
   let text = '';
-  for (const block of captured) text += String.fromCharCode(...new Uint8Array(block.buffer));
+  for (const block of window[name]) text += String.fromCharCode(...new Uint8Array(block.buffer));
   return btoa(text);
 }"""
+
+SHIFTS = """
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    const jumps = list.getEntries().filter(({ hadRecentInput }) => !hadRecentInput);
+    for (const { value, sources } of jumps) {
+      shifts.push([value, ...sources.map(({ node }) => node?.id || node?.className)]);
+    }
+  }).observe({ type: 'layout-shift', buffered: true });
+"""
 
 V = TypeVar("V", bound=Visit)
 
 WATCH = """() => {
   window.positions = [];
   window.captured = [];
+  window.capturedAt = [];
+  window.received = [];
   playhead.addEventListener('playback', (event) => positions.push(event.detail.position));
-  playhead.player.tap((pcm) => captured.push(pcm));
+  playhead.addEventListener('chunk', (event) => received.push(event.detail.pcm.slice()));
+  playhead.player.tap((pcm) => {
+    captured.push(pcm);
+    capturedAt.push(performance.now());
+  });
 }"""
 
 
@@ -113,6 +129,7 @@ def open_page(browser: Browser, url: str, visit: Callable[[Page], V], **context:
         ),
     )
     page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    page.add_init_script(SHIFTS)
     page.goto(url)
     opened.until("document.querySelector('#link').dataset.state === 'open'")
     opened.js(WATCH)
@@ -126,8 +143,13 @@ def captured(visit: Visit) -> tuple[Sound, int]:
     """All that the audio thread rendered, and its rate in Hz."""
     visit.js("playhead.player.tap(null)")
     visit.page.wait_for_timeout(150)
-    samples = np.frombuffer(base64.b64decode(visit.js(PACKED)), np.float32)
-    return samples.astype(np.float64), visit.js("playhead.player.outputRate")
+    return unpack(visit, "captured"), visit.js("playhead.player.outputRate")
+
+
+def unpack(visit: Visit, name: str) -> Sound:
+    """Blocks of floats that the page has collected under ``name``."""
+    packed = base64.b64decode(visit.page.evaluate(PACKED, name))
+    return np.frombuffer(packed, np.float32).astype(np.float64)
 
 
 def speech(pcm: Sound) -> Sound:

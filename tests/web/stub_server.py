@@ -41,6 +41,7 @@ class Script:
     """How utterances are spoken. Times in seconds, ``*_at`` are chunk numbers from 0."""
 
     samples: int = 36_000
+    head: int = 12_000  # samples of the first chunk: what a busy machine may sleep through
     chunk: int = 1_920
     burst: int = 20
     pace: float = 0.03
@@ -51,6 +52,16 @@ class Script:
     garbage_at: int | None = None
     forget: bool = False  # refuse every resume
     refuse: Message | None = None  # answer ``start`` with this error
+    refuse_hello: Message | None = None  # answer ``hello`` with this error
+    turn_away: bool = False  # refuse the upgrade
+    readiness: str = "ready"  # what /readyz tells
+    words: bool = True  # False: no word times
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """Position and length of each chunk."""
+        starts = [0, *range(min(self.head, self.samples), self.samples, self.chunk)]
+        ends = [*starts[1:], self.samples]
+        return [(start, end - start) for start, end in zip(starts, ends, strict=True)]
 
 
 def sine(first: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -112,8 +123,9 @@ class Session:
 class StubServer:
     """Runs on a thread of its own. Set ``script`` before an utterance; read ``received``."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.script = Script()
+        self._port = port
         self.received: list[Message] = []
         self.connections = 0
         self._sessions: dict[str, Session] = {}
@@ -134,9 +146,13 @@ class StubServer:
         self._loop.close()
 
     @property
-    def url(self) -> str:
+    def port(self) -> int:
         assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
 
     def of(self, kind: str) -> list[Message]:
         return [message for message in list(self.received) if message["type"] == kind]
@@ -151,7 +167,7 @@ class StubServer:
         self._server = await serve(
             self._serve_socket,
             "127.0.0.1",
-            0,
+            self._port,
             process_request=self._page,
             compression=None,
             subprotocols=["playhead.v1.json"],  # type: ignore[list-item]
@@ -167,7 +183,10 @@ class StubServer:
     def _page(self, _: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
         if path == "/v1/session":
-            return None
+            return Response(503, "Busy", Headers(), b"") if self.script.turn_away else None
+        if path in ("/readyz", "/v1/observe"):
+            body = json.dumps({"reason": self.script.readiness, "observe": False}).encode()
+            return Response(HTTPStatus.OK, "OK", Headers({"Content-Length": str(len(body))}), body)
         file = WEB / (path.lstrip("/") or "index.html")
         if file.suffix not in TYPES or not file.is_file():
             return Response(404, "Not Found", Headers(), b"")
@@ -202,6 +221,9 @@ class StubServer:
             return
 
     async def _greet(self, socket: ServerConnection, hello: Message) -> Session | None:
+        if self.script.refuse_hello is not None and hello["codec"] != "pcm_s16le":
+            await socket.send(json.dumps({"type": "error", **self.script.refuse_hello}))
+            return None
         resume = hello.get("resume")
         if resume is None:
             session = self._sessions.setdefault(f"s{len(self._sessions)}", Session())
@@ -289,17 +311,15 @@ class StubServer:
 
     async def _speak(self, session: Session, utterance: Utterance) -> None:
         script = self.script
-        words = utterance.words(script.samples)
-        chunks = math.ceil(script.samples / script.chunk)
-        for index in range(chunks):
+        words = utterance.words(script.samples) if script.words else []
+        chunks = script.chunks()
+        for index, (first, count) in enumerate(chunks):
             if index >= script.burst:
                 await asyncio.sleep(script.pace)
             if index == script.stall_at:
                 await asyncio.sleep(script.stall_for)
             if index == script.garbage_at:
                 await session.send(["{not json", json.dumps({"type": "weather", "sun": 1})])
-            first = index * script.chunk
-            count = min(script.chunk, script.samples - first)
             data = (sine(first, count) * 32767).round().astype("<i2").tobytes()
             drop = index == script.drop_at
             await session.emit(
@@ -314,7 +334,7 @@ class StubServer:
                     "words": [w for w in words if first <= w["position"] < first + count],
                     "lane": "urgent" if index < 2 else "background",
                     "sent": time.monotonic() * 1000,
-                    "final": index == chunks - 1,
+                    "final": index == len(chunks) - 1,
                 },
                 data,
                 cut=drop and script.drop_inside,
