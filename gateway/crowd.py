@@ -127,8 +127,9 @@ class Member:
         times += [self._turn.due()] if self._turn is not None else []
         return min(times)
 
-    def advance(self, now: float) -> list[ClientMessage]:
-        """Everything up to ``now``; what reaches the session, in order."""
+    def advance(self, now: float, room: bool = True) -> list[ClientMessage]:
+        """Everything up to ``now``; what reaches the session, in order. Without ``room`` no
+        utterance is begun: the machine is for people first."""
         arrived: list[ClientMessage] = []
         while not self.over and (at := self.due()) <= now:
             if self._leaving and self._leaving[0][0] <= at:
@@ -136,7 +137,7 @@ class Member:
             elif self._coming and self._coming[0][0] <= at:
                 self._hear(heapq.heappop(self._coming)[2], at)
             elif self._begin_at is not None and self._begin_at <= at:
-                self._speak(at)
+                self._begin(at, room)
             else:
                 self._tick(at)
         return arrived
@@ -159,8 +160,12 @@ class Member:
         self._send(self._turn.receive(message, size, at), at)
         self._settle(at)
 
+    def _begin(self, at: float, room: bool) -> None:
+        self._begin_at = None if room else at + self._rng.uniform(0.2, 0.6)
+        if room:
+            self._speak(at)
+
     def _speak(self, at: float) -> None:
-        self._begin_at = None
         text = " ".join(self._rng.sample(CONVERSATION, SENTENCES))
         record = Record(self.number, at - self._origin, text, sample_rate=RATE, codec="pcm_s16le")
         self._turn = Turn(

@@ -19,6 +19,10 @@ NORMAL: Final = 1000
 TICK: Final = 0.010
 """Seconds between looks at the listeners: their own times are exact whenever it comes."""
 
+CROWDED: Final = 0.8
+"""Share of the machine from which no listener of the crowd begins anew: whoever opened the page is
+to find room for a sentence of their own."""
+
 
 class _Wire:
     """Where a session's messages to its synthetic listener go (see ``host.Outlet``)."""
@@ -72,7 +76,7 @@ class CrowdRun:
     def _tick(self) -> None:
         now = clock.monotonic()
         for member, host in self._hosts:
-            for message in member.advance(now):
+            for message in member.advance(now, self._hub.engine.stats().utilisation < CROWDED):
                 host.receive(message, now)
         self._timer = self._hub.loop.call_later(TICK, self._tick)
 

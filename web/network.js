@@ -122,16 +122,16 @@ export class ShapedSocket {
   constructor(url, protocols, weather) {
     this.#weather = weather;
     this.#socket = new WebSocket(url, protocols);
-    this.#down = new Line(weather, ([kind, event]) => this[kind]?.(event));
+    this.#down = new Line(weather, ([kind, event]) => {
+      if (kind === "onclose") weather.sockets.delete(this);
+      this[kind]?.(event);
+    });
     this.#up = new Line(weather, (data) => this.#write(data));
     this.#socket.onopen = (event) => this.#down.put(["onopen", event], 100);
     this.#socket.onmessage = (event) => {
       this.#down.put(["onmessage", event], event.data.byteLength ?? event.data.length);
     };
-    this.#socket.onclose = (event) => {
-      this.#down.put(["onclose", event], 0);
-      weather.sockets.delete(this);
-    };
+    this.#socket.onclose = (event) => this.#down.put(["onclose", event], 0);
     weather.sockets.add(this);
   }
 

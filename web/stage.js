@@ -90,6 +90,7 @@ export class Stage {
       put(`${lane}-waiting`, String(waiting));
     }
     const own = stats.own;
+    put("lead", own === null ? "–" : inSeconds(own.lead / 1000));
     put("belief", own === null ? "–" : `${own.estimated ? "≈ " : ""}${inSeconds(own.depth / 1000)}`);
     if (this.#crowd.running || stats.utterances > 0) this.stir();
   }
@@ -134,6 +135,8 @@ export class Stage {
       return epoch === utterance.epoch && samples > 0;
     });
     this.#tape.draw({ chunks: utterance.chunks, heard, held, cut });
+    const inFlight = held.reduce((sum, { samples }) => sum + samples, 0) / client.sampleRate;
+    put("flight", inSeconds(inFlight));
     const depth = over || cut ? 0 : client.depth(utterance);
     put("depth", inSeconds(depth));
     put("stalls", String(client.position(utterance).underruns));

@@ -42,6 +42,10 @@ export class Tape {
     for (const chunk of scene.chunks) this.#drawChunk(chunk, scene);
     if (!scene.cut) for (const chunk of scene.held) this.#drawFlight(chunk, scene.heard);
     context.globalAlpha = 1;
+    if (scene.chunks.length + scene.held.length === 0) {
+      this.#picture.write("Sound comes in from the right, and is heard here", width * PLAYHEAD + 16,
+        height / 2 + 4, colours.quiet, { size: 13 });
+    }
     context.fillStyle = colours.ink;
     const x = Math.round(width * PLAYHEAD);
     context.fillRect(x - 1, 0, 2, height);

@@ -104,6 +104,15 @@ def test_a_listener_says_hello_and_then_what_it_wants_to_hear() -> None:
     assert len(stage.of(Text)[0].text.split()) > 10  # type: ignore[union-attr]
 
 
+def test_without_room_nobody_begins() -> None:
+    stage = Stage().run(0.1).give(READY)
+    stage.now += 5.0
+    assert stage.member.advance(stage.now, room=False) == []
+    assert stage.now < stage.member.due() < stage.now + 1.0
+    stage.run(1.0)
+    assert len(stage.of(Text)) == 1
+
+
 def test_messages_take_their_time() -> None:
     stage = Stage()
     assert stage.run(0.001).sent == []

@@ -26,6 +26,10 @@ FLAGS = (
 )
 
 
+GESTURES = "--autoplay-policy=no-user-gesture-required"
+FLAGS_WITH_GESTURES = tuple(flag for flag in FLAGS if flag != GESTURES)
+
+
 def chromium() -> str | None:
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if (path := shutil.which(name)) is not None:

@@ -42,10 +42,10 @@ class FakeSocket {
 let log;
 let now;
 
-function connect() {
+function connect(more = {}) {
   log = [];
   const note = (kind) => (...args) => log.push([kind, ...args]);
-  const handlers = { now: () => now };
+  const handlers = { now: () => now, ...more };
   for (const kind of ["ready", "message", "down", "lost", "closed", "fault"]) handlers[kind] = note(kind);
   const connection = new Connection("ws://here/", { codec: "pcm_s16le" }, handlers);
   connection.open();
@@ -269,4 +269,60 @@ test("the network is back: no waiting", () => {
   assert.equal(FakeSocket.all.length, 2);
   mock.timers.tick(300);
   assert.equal(FakeSocket.all.length, 2);
+});
+
+test("settings that the server does not have end it with a sentence and the code", () => {
+  const connection = connect();
+  socket().readyState = 1;
+  socket().onopen();
+  socket().say({ type: "error", code: "unsupported_codec", message: "no libopus", expected: "pcm" });
+  assert.deepEqual(log, [
+    ["closed", "The server cannot do that: no libopus. Try pcm.", "unsupported_codec"],
+  ]);
+  assert.equal(socket().closedWith, 1000);
+  connection.retryNow();
+  assert.equal(FakeSocket.all.length, 1);
+});
+
+test("an error within a session is a message like others", () => {
+  connect();
+  socket().accept();
+  socket().say({ type: "error", code: "bad_value", message: "m", expected: "e" });
+  assert.deepEqual(kinds(), ["ready", "message"]);
+});
+
+test("why no socket opens is asked for, told, and kept until one does", async () => {
+  connect({ diagnose: async () => "The server is full." });
+  socket().drop();
+  await Promise.resolve().then(() => {}).then(() => {});
+  assert.deepEqual(log.map(([, text]) => text),
+    ["The server cannot be reached. Trying again …", "The server is full."]);
+  mock.timers.tick(400);
+  socket().drop();
+  assert.equal(log.at(-1)[1], "The server is full.");
+  await Promise.resolve().then(() => {}).then(() => {});
+  mock.timers.tick(800);
+  socket().accept();
+  socket().drop();
+  assert.equal(log.at(-1)[1], "The connection was lost. Reconnecting …");
+});
+
+test("an answer that comes too late is not told", async () => {
+  let answer;
+  connect({ diagnose: () => new Promise((resolve) => { answer = resolve; }) });
+  socket().drop();
+  mock.timers.tick(400);
+  socket().accept();
+  answer("The server is full.");
+  await Promise.resolve().then(() => {}).then(() => {});
+  assert.deepEqual(kinds(), ["down", "ready"]);
+});
+
+test("sockets are opened by whoever is given", () => {
+  const asked = [];
+  connect({ dial: (url, protocols) => {
+    asked.push([url, protocols]);
+    return new FakeSocket(url, protocols);
+  } });
+  assert.deepEqual(asked, [["ws://here/", ["playhead.v1.json"]]]);
 });

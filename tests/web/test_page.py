@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from browser_rig import (
     DESKTOP,
+    FLAGS_WITH_GESTURES,
     PHONE,
     StubVisit,
     assert_honest,
     captured,
+    chromium,
     open_page,
     speech,
     unpack,
@@ -204,6 +206,104 @@ def test_a_suspended_context_is_reported_and_recovers(visit: StubVisit) -> None:
     assert states.count("suspended") >= 2, "it is told again while sound arrives"
     assert visit.js("positions.at(-1).consumed") == 72_000
     assert_honest(visit.server.of("report"))
+
+
+HIDE = """() => {
+  window.requestAnimationFrame = () => 0;
+  const timeout = setTimeout;
+  const interval = setInterval;
+  window.setTimeout = (act, ms, ...rest) => timeout(act, Math.max(ms ?? 0, 1000), ...rest);
+  window.setInterval = (act, ms, ...rest) => interval(act, Math.max(ms ?? 0, 1000), ...rest);
+  Object.defineProperty(document, 'hidden', { value: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+def test_a_hidden_page_goes_on_reporting(visit: StubVisit) -> None:
+    """Headless pages are never hidden; what hiding does to one is done here: no frames to draw,
+    and timers once a second."""
+    visit.js(HIDE)
+    visit.speak(SENTENCE, Script(samples=60_000))
+    visit.until_status("Finished.")
+    reports = visit.server.of("report")
+    assert_honest(reports)
+    playing = [r["time"] for r in reports if r["state"] == "playing"]
+    assert len(playing) >= 8
+    assert np.median(np.diff(playing)) < 300
+    assert_one_sine(visit, 60_000)
+
+
+def test_a_page_without_a_gesture_says_so_and_plays_after_a_click(
+    browser: Browser, server: StubServer
+) -> None:
+    server.script = Script(samples=24_000)
+    launch = browser.browser_type.launch
+    with launch(executable_path=chromium(), args=list(FLAGS_WITH_GESTURES)) as strict:
+        visit = open_page(strict, server.url, lambda page: StubVisit(page, server=server))
+        server.received.clear()
+        visit.js("void playhead.speak('one two three')")
+        visit.until("positions.some((p) => p.state === 'suspended' && p.received === 24000)")
+        assert visit.js("positions.at(-1).consumed") == 0
+        assert {r["state"] for r in server.of("report")} == {"suspended"}
+        visit.page.mouse.click(5, 5)
+        visit.until("positions.at(-1).state === 'drained'")
+        assert visit.js("positions.at(-1).consumed") == 24_000
+        assert_honest(server.of("report"))
+
+
+def test_a_second_without_network_is_a_stall_and_loses_nothing(visit: StubVisit) -> None:
+    visit.speak(SENTENCE, Script(samples=48_000, head=9_600, burst=1, pace=0.08))
+    visit.until("positions.some((p) => p.consumed > 2400)")
+    visit.page.click("#stall")
+    visit.until("document.querySelector('#flight').textContent !== '0.00 s'")
+    assert visit.page.is_disabled("#stall")
+    before = len(visit.server.of("report"))
+    visit.finish()
+    last = visit.js("positions.at(-1)")
+    assert (last["state"], last["consumed"]) == ("drained", 48_000)
+    assert last["underruns"] >= 1
+    assert last["starved"] > 200
+    assert len(visit.server.of("report")) > before
+    assert_honest(visit.server.of("report"))
+
+
+def test_silence_about_the_playhead_is_kept_by_acknowledging(visit: StubVisit) -> None:
+    visit.page.uncheck("#reporting", force=True)
+    visit.speak(SENTENCE, Script(samples=18_000))
+    visit.until("positions.some((p) => p.state === 'drained')")
+    assert visit.server.of("report") == []
+    acks = [message["seq"] for message in visit.server.of("ack")]
+    assert acks == sorted(acks)
+    assert acks[-1] >= 4
+    visit.page.keyboard.press("Escape")
+
+
+def test_without_word_times_the_split_is_estimated_and_says_so(visit: StubVisit) -> None:
+    visit.speak(SENTENCE, Script(samples=120_000, words=False))
+    visit.until("positions.some((p) => p.consumed > 40000)")
+    assert 2 <= visit.js("document.querySelectorAll('#said .heard').length") <= 6
+    visit.page.keyboard.press("Escape")
+    visit.until_status("Interrupted")
+    assert visit.page.inner_text("#said-note").endswith(", word times estimated")
+
+
+UNNAMED = """[...document.querySelectorAll('button, input, select, textarea, [role=img]')]
+  .filter((e) => !(e.labels?.length || e.ariaLabel || e.textContent.trim()))
+  .map((e) => e.outerHTML)"""
+
+
+def test_the_keyboard_reaches_everything_in_reading_order(visit: StubVisit) -> None:
+    visit.page.keyboard.press("Tab")
+    assert visit.page.inner_text(":focus") == "Skip to the text"
+    visit.page.keyboard.press("Enter")
+    visit.page.keyboard.press("Tab")
+    order = []
+    for _ in range(16):
+        order.append(visit.js("document.activeElement.id || document.activeElement.value"))
+        visit.page.keyboard.press("Tab")
+    expected = ["whole", "codec", "speed", "speak", "clear", "stall", "reporting", "copy"]
+    assert [name for name in order if name in expected] == expected
+    assert visit.js(UNNAMED) == []
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])

@@ -4,14 +4,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
-from browser_rig import Visit, captured, open_page, speech
+import soxr
+from browser_rig import Sound, Visit, captured, open_page, speech, unpack
+from playhead.codecs import opus
 from playwright.sync_api import Browser
+from scipy.signal import correlate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
+FINE = 192_000  # Hz
 START = "import sys; from playhead.gateway.cli import main; sys.exit(main())"
 
 
@@ -19,6 +24,7 @@ START = "import sys; from playhead.gateway.cli import main; sys.exit(main())"
 def live() -> Iterator[str]:
     """The address of a server."""
     command = [sys.executable, "-c", START, "serve", "--port", "0", "--drain-timeout", "0"]
+    command += ["--grace", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -34,31 +40,136 @@ def live() -> Iterator[str]:
         process.kill()
 
 
-def test_a_typed_sentence_is_heard_and_a_second_one_can_be_stopped(
-    browser: Browser, live: str
-) -> None:
-    visit = open_page(browser, live, Visit)
+@pytest.fixture
+def visit(browser: Browser, live: str) -> Iterator[Visit]:
+    opened = open_page(browser, live, Visit)
+    yield opened
+    assert opened.complaints == []
+    opened.page.context.close()
+
+
+def likeness(heard: Sound, sent: Sound) -> float:
+    """Highest normalised correlation of two sounds, at whatever delay of one to the other."""
+    size = max(len(heard), len(sent))
+    a = np.pad(heard, (0, size - len(heard)))
+    b = np.pad(sent, (0, size - len(sent)))
+    together = correlate(a, b, method="fft").max()
+    return float(together / np.sqrt((a**2).sum() * (b**2).sum()))
+
+
+def test_what_leaves_the_audio_graph_is_what_was_sent(visit: Visit) -> None:
     visit.ask("The quick brown fox jumps over the lazy dog.")
     visit.finish()
     last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
     assert last["state"] == "drained"
     assert last["received"] == last["consumed"] > 24_000
     pcm, rate = captured(visit)
-    sound = speech(pcm)
-    assert len(sound) > rate
-    assert 0.01 < np.sqrt(np.mean(sound**2)) < 0.5
+    sent = unpack(visit, "received")
+    assert len(sent) == last["received"]
+    # At a higher rate the delay of one to the other is nearly a whole number of samples.
+    heard, sent = soxr.resample(speech(pcm), rate, FINE), soxr.resample(sent, 24_000, FINE)
+    # A stall on a busy machine shifts what comes after it; then the longer part is compared.
+    assert likeness(heard, sent) > (0.99 if last["underruns"] == 0 else 0.5)
     assert visit.page.inner_text("#first").endswith("s")
+    assert visit.notice == ""
 
+
+def test_a_sentence_is_interrupted_at_the_right_word(visit: Visit) -> None:
     text = "This is a rather long sentence, which nobody will hear to its very end today."
     visit.ask(text)
-    visit.until("positions.some((p) => p.epoch === 2 && p.consumed > 24000)")
+    visit.until("positions.some((p) => p.consumed > 24000)")
     visit.page.keyboard.press("Escape")
     visit.until_status("Interrupted")
     heard = visit.js("[...document.querySelectorAll('#said .heard')].map((s) => s.textContent)")
     unheard = visit.js("[...document.querySelectorAll('#said .unheard')].map((s) => s.textContent)")
     assert heard[:2] == ["This", "is"]
     assert unheard[-1] == "today."
-    assert visit.page.text_content("#said") == text
+    assert " ".join(heard + unheard) == text == visit.page.text_content("#said")
     assert visit.notice == ""
-    assert visit.complaints == []
-    visit.page.context.close()
+
+
+def test_text_that_is_still_being_written_is_already_spoken(visit: Visit) -> None:
+    visit.page.check("input[value=words]", force=True)
+    visit.ask(
+        "One thing is certain, though. It is spoken while it is being written, and no sooner."
+    )
+    visit.until("positions.some((p) => p.consumed > 2400)")
+    assert not visit.page.inner_text("#said").endswith("sooner.")
+    visit.finish()
+    assert visit.js("document.querySelectorAll('#said .heard').length") == 16
+
+
+def test_the_lanes_and_the_belief_are_shown(visit: Visit) -> None:
+    visit.js("window.differences = []")
+    visit.ask(
+        "Watch the belief of the server follow what is really held, all the way to the end. "
+        "It takes a second sentence to see it well, and while there is time we add a third one. "
+        "Here it is."
+    )
+    visit.until("/^≈? ?[0-9.]+ s$/.test(document.querySelector('#belief').textContent)")
+    visit.until("positions.some((p) => p.consumed > 36000)")
+    for _ in range(10):
+        row = "['belief', 'depth'].map((id) => document.getElementById(id).textContent)"
+        belief, depth = visit.js(row)
+        if belief.endswith("s"):
+            difference = abs(float(belief.strip("≈ s")) - float(depth.strip(" s")))
+            visit.js(f"differences.push({difference})")
+        visit.page.wait_for_timeout(100)
+    differences = visit.js("differences")
+    assert len(differences) >= 5
+    assert np.median(differences) < 0.4
+    assert re.fullmatch(r"\d+ of \d+", visit.page.inner_text("#urgent"))
+    visit.finish()
+
+
+def test_a_crowd_is_served_and_counted(visit: Visit) -> None:
+    visit.page.fill("#crowd-size", "3")
+    visit.page.click("#crowd-start")
+    visit.until("document.querySelector('#crowd-note').textContent.startsWith('4 sessions')")
+    visit.until("/[1-9]/.test(document.querySelector('#reported-ahead').textContent)")
+    visit.page.check("input[value=estimated]", force=True)
+    visit.until("/[1-9]/.test(document.querySelector('#estimated-ahead').textContent)")
+    assert visit.page.get_attribute("#crowd-start", "aria-pressed") == "true"
+    visit.page.click("#crowd-start")
+    visit.until("document.querySelector('#crowd-note').textContent.startsWith('Synthetic')")
+
+
+def test_opus_is_decoded_and_saved(visit: Visit) -> None:
+    if opus.unavailable() is not None:
+        pytest.skip("Opus is not tested: libopus is missing")
+    visit.page.select_option("#codec", "opus")
+    visit.until("playhead.session?.codec === 'opus'")
+    visit.js(
+        "playhead.addEventListener('playback', ({ detail }) => positions.push(detail.position))"
+    )
+    visit.ask("Small packets make good speech.")
+    visit.finish()
+    last = visit.js("positions.at(-1)")
+    assert last["received"] == last["consumed"] > 48_000
+    with visit.page.expect_download() as download:
+        visit.page.click("#save")
+    saved = np.frombuffer(Path(download.value.path()).read_bytes()[44:], "<i2") / 32768
+    assert len(saved) == last["received"]
+    assert 0.01 < np.sqrt(np.mean(saved**2)) < 0.5
+
+
+def test_the_ten_lines_work_as_they_stand(visit: Visit, tmp_path: Path) -> None:
+    python = visit.page.text_content("#code-python") or ""
+    run = subprocess.run(
+        [sys.executable, "-c", python], cwd=tmp_path, capture_output=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "hello.wav").stat().st_size > 48_000
+    script = visit.page.text_content("#code-javascript") or ""
+    script = re.sub(r'import (.*) from "./(.*)";', r'const \1 = await import("/\2");', script)
+    said: list[str] = []
+    visit.page.on("console", lambda message: said.append(message.text))
+    visit.page.evaluate("async () => {" + script + "}")
+    visit.page.mouse.click(5, 5)
+    for _ in range(200):
+        if said:
+            break
+        visit.page.wait_for_timeout(100)
+    assert said == ["heard: Hello from the other side."]
+    assert len(python.splitlines()) <= 12
+    assert len(script.splitlines()) <= 10
