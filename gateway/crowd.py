@@ -151,6 +151,7 @@ class Member:
 
     def _hear(self, message: ServerMessage, at: float) -> None:
         if isinstance(message, Ready):
+            self._link.interval = message.report_interval / 1000
             self._begin_at = at + self._rng.uniform(0.0, 2.0)
         if self._turn is None:
             return
