@@ -22,6 +22,7 @@ help:
 	@echo "make check   what a change must pass before the tests: lint, format, types"
 	@echo "make cover   each pure module fully covered by its own test file"
 	@echo "make torch   lets the tests of the accelerator model run too (on the CPU)"
+	@echo "make acceptance  third-party voice clients, unmodified, against this server"
 	@echo "make bench   first-audio latency and stream capacity of this machine"
 	@echo "make clean   forget the virtual environment and everything built"
 
@@ -88,6 +89,10 @@ types: $(VENV)/.dev
 
 .PHONY: check
 check: lint types
+
+.PHONY: acceptance
+acceptance: system $(VENV)/.dev voice
+	@PYTHON=$(PY) scripts/acceptance $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: voice

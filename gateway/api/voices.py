@@ -9,7 +9,7 @@ VOICES: Final = (
 )
 """The voices of OpenAI's speech API. Some clients refuse every other name before they send."""
 
-MODELS: Final = ("gpt-4o-mini-tts", "tts-1", "tts-1-hd")
+MODELS: Final = ("gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15", "tts-1", "tts-1-hd")
 """Models that clients ask for by default. Whatever is asked, the loaded model speaks."""
 
 

@@ -18,6 +18,9 @@ from playhead.gateway.protocol import Encoding
 
 log = logging.getLogger("playhead.client")
 
+NEVER = 86_400.0
+"""Seconds of audio that nobody collects before playing."""
+
 
 @asynccontextmanager
 async def connect(
@@ -33,6 +36,7 @@ async def connect(
     playback_rate: float = 1.0,
     output_latency: float = 0.0,
     reports: bool = True,
+    external_start: bool = False,
     encoding: Encoding = "msgpack",
     binary_audio: bool = False,
     recover: bool = True,
@@ -46,7 +50,9 @@ async def connect(
     ``language`` and ``instruct`` (how to speak, in words, where the model takes that) hold for
     every utterance that asks for nothing else.
     ``start_threshold`` and ``output_latency`` (seconds), ``playback_rate`` describe the player
-    that is modelled and reported; ``reports=False`` keeps it silent. ``on_event`` gets warnings,
+    that is modelled and reported; ``reports=False`` keeps it silent. With ``external_start`` that
+    player begins when :meth:`Voice.playback_started` says so, or when an utterance is complete;
+    ``start_threshold`` then only tells the server what to expect. ``on_event`` gets warnings,
     errors and the notice of a shutdown; without it they are logged. With ``recover`` a session
     that cannot go on where it is, because its server goes away or has lost it, goes on at
     whatever server ``url`` leads to: ``on_event`` gets a :class:`Moved`, and what had not arrived
@@ -73,7 +79,7 @@ async def connect(
     link, ready = await dial(address, hello)
     config = PlayerConfig(
         sample_rate=ready.sample_rate,
-        start_threshold=start_threshold,
+        start_threshold=NEVER if external_start else start_threshold,
         playback_rate=playback_rate,
         output_latency=output_latency,
         report_interval=ready.report_interval / 1000,

@@ -56,6 +56,13 @@ class Player:
             if first <= track.epoch <= last:
                 track.clear(now)
 
+    def start(self, now: float) -> None:
+        """The device has begun to play the utterance whose turn it is, whatever is buffered."""
+        self.advance(now)
+        current = self._current()
+        if current is not None:
+            self._tracks[current].start(now)
+
     def pause(self, now: float) -> None:
         """The user holds playback."""
         self._paused = True

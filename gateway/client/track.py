@@ -120,6 +120,13 @@ class Track:
         self._turn = True
         self._settle()
 
+    def start(self, now: float) -> None:
+        """Playback has begun, whatever the threshold. Nothing happens before audio is there."""
+        self.advance(now)
+        if self._received and self._turn:
+            self._started = True
+            self._settle()
+
     def hold(self, state: ListenerState | None, now: float) -> None:
         """Freeze playback as ``PAUSED`` or ``SUSPENDED``; None lets it go on."""
         self.advance(now)

@@ -13,6 +13,7 @@ from playhead.client.errors import (
 )
 from playhead.client.link import PROTOCOL_ERROR
 from playhead.client.moving import Moved
+from playhead.client.outcomes import outcome
 from playhead.client.pings import Pings
 from playhead.client.relocation import Relocation
 from playhead.client.reporter import Reporter
@@ -154,6 +155,12 @@ class Voice:
 
     # ------------------------------------------------------------ watching
 
+    def playback_started(self) -> None:
+        """Sound of the current utterance leaves the speaker (``external_start`` of
+        :func:`~playhead.client.connect`)."""
+        self._player.start(self._clock())
+        self._reporter.wake()
+
     def counters_of(self, epoch: int) -> Counters | None:
         """The player's counters of an utterance."""
         return self._player.counters(epoch, self._clock())
@@ -206,21 +213,10 @@ class Voice:
                 self._on_started(message, now)
             case m.Done():
                 self._player.add(message.epoch, 0, True, now)
-                self._on_outcome(
-                    message.epoch,
-                    Done(message.samples, message.heard, message.estimated, message.reason),
-                )
+                self._on_outcome(message.epoch, outcome(message))
             case m.Cancelled():
                 self._player.clear(now, message.epoch, message.epoch)
-                self._on_outcome(
-                    message.epoch,
-                    Cancelled(
-                        message.heard,
-                        message.heard_text,
-                        message.unheard_text,
-                        message.estimated,
-                    ),
-                )
+                self._on_outcome(message.epoch, outcome(message))
             case m.Failed():
                 self._player.add(message.epoch, 0, True, now)
                 if self._move.keeps(message.code):
@@ -259,11 +255,11 @@ class Voice:
         utterance.on_audio(message, decode(message.data, message.packets or (), message.samples))
         self.script_changed()
 
-    def _on_outcome(self, epoch: int, outcome: Done | Cancelled | PlayheadError) -> None:
+    def _on_outcome(self, epoch: int, ending: Done | Cancelled | PlayheadError) -> None:
         utterance = self._by_epoch.pop(epoch, None)
         self._decoders.pop(epoch, None)
         if utterance is not None:
-            self._over(utterance, outcome)
+            self._over(utterance, ending)
             self.script_changed()
         self._move.leave_if_idle()
 

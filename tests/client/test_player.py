@@ -110,6 +110,32 @@ def test_every_state_is_due_again_when_reports_may_be_lost() -> None:
     assert [c.epoch for c in player.reports(0.1)] == [1, 2]
 
 
+def test_a_device_that_tells_when_it_starts_is_believed_whatever_is_buffered() -> None:
+    player = Player(PlayerConfig(sample_rate=1_000, start_threshold=86_400.0))
+    player.begin(1, 0.0)
+    player.start(0.1)  # nothing is there yet that could be played
+    player.add(1, 500, False, 0.2)
+    player.add(2, 500, False, 0.2)
+    assert player.counters(1, 5.0) == player.counters(1, 9.0)
+    player.start(10.0)
+    counters = player.counters(1, 10.1)
+    assert counters is not None
+    assert (counters.heard, counters.state) == (100, ListenerState.PLAYING)
+    waiting = player.counters(2, 10.1)
+    assert waiting is not None
+    assert waiting.state is ListenerState.PREBUFFER
+
+
+def test_a_start_after_the_end_changes_nothing() -> None:
+    player = Player(PlayerConfig(sample_rate=1_000))
+    player.start(0.0)
+    player.add(1, 100, True, 0.0)
+    player.start(5.0)
+    counters = player.counters(1, 5.0)
+    assert counters is not None
+    assert counters.state is ListenerState.DRAINED
+
+
 def test_nothing_to_report_without_audio() -> None:
     player = Player()
     assert player.next_report(0.0) is None

@@ -1,0 +1,112 @@
+"""Servers as users start them, and clients in environments of their own."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENVIRONMENTS = Path(os.environ.get("PLAYHEAD_ACCEPTANCE", ROOT / "build" / "acceptance"))
+CLIENTS = Path(__file__).resolve().parent / "clients"
+TEXT = (
+    "The quick brown fox jumps over the lazy dog. It was a bright cold day in April, and the "
+    "clocks were striking thirteen."
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where a server is: ``http://host:port`` of its two listeners, https with a certificate."""
+
+    sessions: str
+    api: str
+
+    def load(self) -> dict[str, Any]:
+        """What ``/readyz`` tells."""
+        with urllib.request.urlopen(self.sessions + "/readyz", timeout=5) as response:
+            told: dict[str, Any] = json.load(response)["load"]
+            return told
+
+    def idle_within(self, seconds: float) -> bool:
+        """Whether nothing is spoken any more before ``seconds`` are over."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self.load()["utterances"] == 0:
+                return True
+            time.sleep(0.02)
+        return False
+
+
+@contextlib.contextmanager
+def serve(*flags: str) -> Iterator[Served]:
+    """``playhead serve`` with the bundled voice, on free ports."""
+    command = [Path(sys.executable).with_name("playhead"), "serve", "--port", "0", *flags]
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        lines = process.stdout.readline() + process.stdout.readline()
+        found = re.findall(r"https?://[\w.\[\]:]+:\d+", lines)
+        try:
+            assert len(found) == 2, f"no two addresses in {lines!r}"
+            yield Served(*found)
+        finally:
+            process.terminate()
+            process.terminate()
+            process.stdout.read()
+
+
+@dataclass
+class Result:
+    """What a client script printed, and the audio that it wrote."""
+
+    told: dict[str, Any]
+    audio: Path
+
+
+def run_client(
+    environment: str, script: str, *args: str, out: Path, text: str = TEXT, **variables: str
+) -> Result:
+    """Run a client in ``environment``; skips where that has not been installed."""
+    python = ENVIRONMENTS / environment / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"scripts/acceptance installs the environment {environment}")
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    names = {
+        name if name.isupper() else f"PLAYHEAD_{name.upper()}": value
+        for name, value in variables.items()
+    }
+    done = subprocess.run(
+        [python, CLIENTS / script, *args],
+        env=kept | names | {"PLAYHEAD_OUT": str(out), "PLAYHEAD_TEXT": text},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return Result(json.loads(done.stdout.strip().splitlines()[-1]), out)
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate of our own for 127.0.0.1, and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(cert)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return cert, key

@@ -1,0 +1,102 @@
+"""Unmodified third-party clients against a server as users start it.
+
+Each: the speech is right (speech recognition), starts before its generation ends, stops when the
+client interrupts or leaves, and its word times go up and name the words that were sent.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acceptance_rig import TEXT, Result, Served, certificate, run_client, serve
+from asr import transcribe, word_error_rate
+from playhead.codecs.wav import read_wav
+
+pytestmark = [pytest.mark.slow, pytest.mark.acceptance]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with serve() as served:
+        yield served
+
+
+def run(server: Served, environment: str, script: str, *args: str, out: Path) -> Result:
+    ws = server.sessions.replace("http", "ws", 1)
+    return run_client(environment, script, *args, out=out / "speech.wav", ws=ws, http=server.api)
+
+
+def right(result: Result) -> None:
+    """The speech is what was written, and came while it was made: it is made about 2 s ahead."""
+    pcm, rate = read_wav(result.audio)
+    assert word_error_rate(TEXT, transcribe(pcm, rate)) <= 0.1
+    assert result.told["pieces"] > 3
+
+
+def streamed(result: Result) -> None:
+    told = result.told
+    assert told["last"] - told["first"] > 0.5 * (told["seconds"] - 2.5), told
+
+
+def timed(words: list[Any]) -> None:
+    """Times go up, and the words are those of the text, in order."""
+    times = [start for _, start in words]
+    assert times == sorted(times), words
+    plain = re.findall(r"\w+", " ".join(word for word, _ in words).lower())
+    assert plain == re.findall(r"\w+", TEXT.lower())
+
+
+def test_openai_speech(server: Served, tmp_path: Path) -> None:
+    result = run(server, "sdk", "openai_speech.py", out=tmp_path)
+    right(result)
+    streamed(result)
+    told = result.told
+    assert told["events"] > 1
+    assert told["done"]
+    assert told["event_bytes"] > 24_000
+    assert told["mp3"] > 4_000
+    assert "gpt-4o-mini-tts" in told["models"]
+    assert told["refused"]["param"] == "voice"
+    assert server.idle_within(1.0), "the stream that was left early is over"
+
+
+def test_cartesia_sdk(server: Served, tmp_path: Path) -> None:
+    result = run(server, "sdk", "cartesia_sdk.py", out=tmp_path)
+    right(result)
+    streamed(result)
+    timed(result.told["words"])
+    assert server.idle_within(1.0)
+
+
+def test_elevenlabs_sdk_over_tls(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    with serve("--tls-cert", str(cert), "--tls-key", str(key)) as secure:
+        result = run_client(
+            "sdk",
+            "elevenlabs_sdk.py",
+            out=tmp_path / "speech.wav",
+            tls=secure.sessions,
+            SSL_CERT_FILE=str(cert),
+        )
+    right(result)
+
+
+@pytest.mark.parametrize("plugin", ["cartesia", "elevenlabs", "openai"])
+def test_livekit(server: Served, tmp_path: Path, plugin: str) -> None:
+    result = run(server, "sdk", "livekit_tts.py", plugin, out=tmp_path)
+    right(result)
+    if plugin != "openai":
+        timed(result.told["words"])
+    assert server.idle_within(1.0), "a stream that was dropped is over"
+
+
+@pytest.mark.parametrize("service", ["cartesia", "elevenlabs", "openai"])
+def test_pipecat(server: Served, tmp_path: Path, service: str) -> None:
+    result = run(server, "pipecat", "pipecat_tts.py", service, out=tmp_path)
+    right(result)
+    assert not result.told["errors"]
+    if service != "openai":
+        timed(result.told["words"])
+    assert server.idle_within(1.0), "the turn that was interrupted is over"
