@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from playhead.engine.lanes import cpu_limits
@@ -76,7 +77,10 @@ def _open_accelerated(settings: Settings) -> Served:
     assert settings.weights is not None  # Settings has seen to it
     try:
         runner = cuda_runner.open_cuda(
-            settings.weights, slots=settings.slots, positions=settings.context
+            settings.weights,
+            slots=settings.slots,
+            positions=settings.context,
+            recordings=None if settings.clones is None else Path(settings.clones),
         )
     except cuda_runner.MEMORY_ERROR as error:
         raise StartError(
@@ -85,6 +89,9 @@ def _open_accelerated(settings: Settings) -> Served:
         ) from error
     except cuda_runner.DeviceError as error:
         raise StartError(f"--model {settings.model} cannot be served: {error}") from error
+    except cuda_runner.VOICE_ERROR as error:
+        given = "(not given)" if settings.clones is None else settings.clones
+        raise StartError(f"--clones {given}: {error}") from error
     except (ValueError, OSError) as error:
         raise StartError(
             f"--weights {settings.weights} cannot be used ({error}): name a model folder, a hub "

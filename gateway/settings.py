@@ -79,6 +79,7 @@ class Settings:
     voice: str | None = None
     model: str = HIBARI
     weights: str | None = None
+    clones: str | None = None
     slots: int = 512
     context: int = 1024
     log_level: str = "info"
@@ -122,6 +123,8 @@ class Settings:
                 f"--weights go with --model {ACCELERATED}: a model folder, a hub id, or "
                 "random:1.7b or random:0.6b for measurements without weights"
             )
+        if self.clones is not None and self.model == HIBARI:
+            raise SettingsError(f"--clones go with --model {ACCELERATED} and the weights of a base")
         if self.slow_close <= self.slow_hold:
             raise SettingsError("slow_close must be longer than slow_hold")
 
@@ -159,6 +162,7 @@ OPTIONS: Final = (
     Option("voice", _text, "default voice"),
     Option("model", _choice((HIBARI, ACCELERATED)), "hibari or qwen3-tts (needs CUDA)"),
     Option("weights", _text, "of qwen3-tts: folder, hub id, random:1.7b or random:0.6b"),
+    Option("clones", _text, "of qwen3-tts base models: folder of NAME.wav and NAME.txt"),
     Option("slots", _whole(1, 8192), "of qwen3-tts: utterances at a time"),
     Option(
         "context", _whole(64, 32_768), "of qwen3-tts: positions of a slot, 80 ms of speech each"

@@ -36,3 +36,42 @@ def test_without_a_device_the_message_says_so() -> None:
 def test_weights_go_with_the_model_that_takes_them(values: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match=r"--weights go with --model qwen3-tts"):
         Settings(**values)  # type: ignore[arg-type]
+
+
+def test_clones_go_with_the_model_that_makes_them() -> None:
+    with pytest.raises(SettingsError, match=r"--clones go with --model qwen3-tts"):
+        Settings(clones="voices")
+
+
+@pytest.mark.parametrize(
+    ("fault", "clones", "said"),
+    [
+        ("MEMORY_ERROR", None, r"--slots 512 of --context 1024 do not fit .*: lower one of them"),
+        ("DeviceError", None, r"--model qwen3-tts cannot be served: why"),
+        ("VOICE_ERROR", "voices", r"--clones voices: why"),
+        ("VOICE_ERROR", None, r"--clones \(not given\): why"),
+        ("ValueError", None, r"--weights some/model cannot be used \(why\): name a model folder"),
+        ("OSError", None, r"--weights some/model cannot be used \(why\): name a model folder"),
+    ],
+)
+def test_what_cannot_be_opened_names_its_setting(
+    monkeypatch: pytest.MonkeyPatch, fault: str, clones: str | None, said: str
+) -> None:
+    pytest.importorskip("torch")
+    from playhead.engine.models.qwen3_tts import cuda_runner
+
+    kinds: dict[str, type[Exception]] = {
+        "MEMORY_ERROR": cuda_runner.MEMORY_ERROR,
+        "DeviceError": cuda_runner.DeviceError,
+        "VOICE_ERROR": cuda_runner.VOICE_ERROR,
+        "ValueError": ValueError,
+        "OSError": OSError,
+    }
+
+    def open_cuda(*_: object, **__: object) -> None:
+        raise kinds[fault]("why")
+
+    monkeypatch.setattr(cuda_runner, "open_cuda", open_cuda)
+    settings = Settings(model="qwen3-tts", weights="some/model", clones=clones)
+    with pytest.raises(StartError, match=said):
+        open_model(settings, FakeRunner)

@@ -18,7 +18,7 @@ from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
 from playhead.engine.models.qwen3_tts.partition import split
-from playhead.engine.models.qwen3_tts.prompt import Prompt
+from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.stream import Stream
 from playhead.engine.policy import LaneLimits
@@ -42,6 +42,7 @@ RANDOM = "random:"
 MEAN_FRAMES, FEWEST_FRAMES, MOST_FRAMES, SPREAD = 71, 12, 190, 0.5
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
+VOICE_ERROR = PromptError
 _SEED_BITS = (1 << 63) - 1
 _log = logging.getLogger(__name__)
 
@@ -241,10 +242,15 @@ class CudaRunner(Qwen3Runner):
 
 
 def open_cuda(
-    weights: str, *, slots: int, positions: int, buckets: Buckets | None = None
+    weights: str,
+    *,
+    slots: int,
+    positions: int,
+    recordings: Path | None = None,
+    buckets: Buckets | None = None,
 ) -> CudaRunner:
     """The model that ``weights`` names: a folder, a hub id, or ``random:`` and a published size,
-    whose utterances get a lognormal number of frames.
+    whose utterances get a lognormal number of frames. ``recordings``: voices for a base model.
 
     Raises :class:`DeviceError`, and as ``loading.open_runner``.
     """
@@ -262,6 +268,7 @@ def open_cuda(
         dtype="bfloat16",
         random_seed=0 if size is not None else None,
         frames=random_frames(0) if size is not None else None,
+        recordings=recordings,
         codec_ops=_codec_ops(),
         compiled=False,
     )
