@@ -89,6 +89,10 @@ def _open_accelerated(settings: Settings) -> Served:
         ) from error
     except cuda_runner.DeviceError as error:
         raise StartError(f"--model {settings.model} cannot be served: {error}") from error
+    except cuda_runner.TOO_LARGE as error:
+        raise StartError(
+            f"--slots {settings.slots} of --context {settings.context} do not fit: {error}"
+        ) from error
     except cuda_runner.VOICE_ERROR as error:
         given = "(not given)" if settings.clones is None else settings.clones
         raise StartError(f"--clones {given}: {error}") from error

@@ -47,6 +47,7 @@ def test_clones_go_with_the_model_that_makes_them() -> None:
     ("fault", "clones", "said"),
     [
         ("MEMORY_ERROR", None, r"--slots 512 of --context 1024 do not fit .*: lower one of them"),
+        ("TOO_LARGE", None, r"--slots 512 of --context 1024 do not fit: why"),
         ("DeviceError", None, r"--model qwen3-tts cannot be served: why"),
         ("VOICE_ERROR", "voices", r"--clones voices: why"),
         ("VOICE_ERROR", None, r"--clones \(not given\): why"),
@@ -62,6 +63,7 @@ def test_what_cannot_be_opened_names_its_setting(
 
     kinds: dict[str, type[Exception]] = {
         "MEMORY_ERROR": cuda_runner.MEMORY_ERROR,
+        "TOO_LARGE": cuda_runner.TOO_LARGE,
         "DeviceError": cuda_runner.DeviceError,
         "VOICE_ERROR": cuda_runner.VOICE_ERROR,
         "ValueError": ValueError,

@@ -1,5 +1,6 @@
 """Qwen3-TTS on one CUDA device: a stream per lane, everything that repeats as a graph."""
 
+import gc
 import logging
 import math
 import random
@@ -20,6 +21,15 @@ from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
 from playhead.engine.models.qwen3_tts.partition import split
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
+from playhead.engine.models.qwen3_tts.startup import (
+    CAPTURE_LIMIT,
+    Capture,
+    Fallback,
+    TooLarge,
+    TooSlow,
+    make_largest,
+    thinner,
+)
 from playhead.engine.models.qwen3_tts.stream import Stream
 from playhead.engine.policy import LaneLimits
 from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
@@ -43,6 +53,7 @@ MEAN_FRAMES, FEWEST_FRAMES, MOST_FRAMES, SPREAD = 71, 12, 190, 0.5
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
 VOICE_ERROR = PromptError
+TOO_LARGE = TooLarge
 _SEED_BITS = (1 << 63) - 1
 _log = logging.getLogger(__name__)
 
@@ -58,6 +69,21 @@ class Buckets:
     lm: LmBuckets = LmBuckets()  # noqa: RUF009 - frozen
     urgent: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
     background: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
+
+    def plans(self) -> tuple["Buckets", ...]:
+        """What to capture, and twice less of it for when that does not fit or takes too long."""
+        return (self, self._fewer(thinner, 4), self._fewer(lambda sizes: sizes[-1:], 1))
+
+    def _fewer(
+        self, choose: Callable[[tuple[int, ...]], tuple[int, ...]], prompts: int
+    ) -> "Buckets":
+        lm = replace(
+            self.lm,
+            steps=choose(self.lm.steps),
+            firsts=self.lm.firsts[:1],
+            prompts=tuple(size for size in self.lm.prompts if size[0] in (1, prompts)),
+        )
+        return Buckets(lm, choose(self.urgent), choose(self.background))
 
     def limits(self) -> LaneLimits:
         """One dispatch per lane, each up to its largest bucket."""
@@ -95,22 +121,19 @@ class CudaRunner(Qwen3Runner):
         buckets: Buckets,
         priorities: Mapping[Lane, int] = PRIORITIES,
         codec_part: int = 0,
+        capture: Capture | None = None,
     ) -> None:
         """``codec_part``: multiprocessors that the background lane has for itself, and the LM lane
         the others; 0 for none. The urgent lane runs on all of them."""
         super().__init__(parts, options)
         self.limits = buckets.limits()
-        device, started = parts.loop.table.device, monotonic()
+        device, capture = parts.loop.table.device, capture or _capture(last=True)
         self.info = replace(self.info, chunk_frames=LADDER)
-
-        def progress(what: str) -> None:
-            _log.info("captured %s (%.1f s)", what, monotonic() - started)
-
         streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
         if codec_part:
             parts_of = split(device, codec_part, priorities[Lane.LM])
             streams |= {Lane.BACKGROUND: parts_of.small, Lane.LM: parts_of.rest}
-        self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], progress)
+        self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], capture.done)
         self._extra: list[_Batch] = []  # frames that the device makes beside the host
         self._lanes: dict[Lane, CodecLane] = {}
         for lane, batches in (
@@ -119,10 +142,10 @@ class CudaRunner(Qwen3Runner):
         ):
             codes = parts.loop.table.codes
             self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, streams[lane])
-            progress(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
+            capture.done(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
         torch.cuda.synchronize(device)
         used = torch.cuda.memory_reserved(device) / 2**30
-        _log.info("ready after %.1f s, %.1f GiB in use", monotonic() - started, used)
+        _log.info("ready after %.1f s, %.1f GiB in use", capture.seconds, used)
 
     def step(self, utterances: Sequence[int]) -> list[StepResult]:
         """See ``Runner``. New streams get their first frame in the same pass of the predictor as
@@ -269,6 +292,7 @@ def open_cuda(
         random_seed=0 if size is not None else None,
         frames=random_frames(0) if size is not None else None,
         recordings=recordings,
+        memory=torch.cuda.mem_get_info()[0],
         codec_ops=_codec_ops(),
         compiled=False,
     )
@@ -278,7 +302,23 @@ def open_cuda(
     chosen = buckets or Buckets()
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
-    return CudaRunner(parts, options, buckets, codec_part=CODEC_PART)
+    return make_largest(
+        lambda plan, last: CudaRunner(
+            parts, options, plan, codec_part=CODEC_PART, capture=_capture(last=last)
+        ),
+        buckets.plans(),
+        Fallback((MEMORY_ERROR, TooSlow), _release, _log.warning),
+    )
+
+
+def _capture(*, last: bool) -> Capture:
+    return Capture(monotonic, _log.info, None if last else CAPTURE_LIMIT)
+
+
+def _release() -> None:
+    """Give back what a failed capture had taken."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def extra_frames(streams: int) -> int:
