@@ -1,0 +1,143 @@
+"""The LM lane's Triton kernels against plain torch, one by one."""
+
+import os
+
+import pytest
+import torch
+from playhead.engine.models.qwen3_tts import lm_triton
+from playhead.engine.models.qwen3_tts.layers import (
+    Entry,
+    Exit,
+    attend_last,
+    attend_slots,
+    close_layer,
+    enter_layer,
+    rms_norm,
+)
+from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
+from playhead.engine.models.qwen3_tts.slot_attention import attend_slots_in_place
+
+pytestmark = pytest.mark.gpu
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+DTYPES = [torch.float32] if INTERPRETED else [torch.float32, torch.bfloat16]
+LIMITS = {torch.float32: 3e-6, torch.bfloat16: 1e-2}
+TRUE, SMALL = (2048, 16, 8, 128, 6144), (64, 4, 2, 16, 128)
+SHAPES = [SMALL] if INTERPRETED else [SMALL, TRUE]
+
+
+def noise(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randn(shape, generator=generator).to(DEVICE, dtype)
+
+
+def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    difference = (found.double() - wanted.double()).norm() / wanted.double().norm()
+    assert difference <= LIMITS[wanted.dtype]
+
+
+def weights(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Entry, Exit]:
+    hidden, heads, kv_heads, width, inner = shape
+    qkv = noise((heads + 2 * kv_heads) * width, hidden, seed=1) / hidden**0.5
+    entry = Entry(
+        1 + 0.1 * noise(hidden, dtype=dtype),
+        qkv.to(dtype),
+        1 + 0.1 * noise(width, seed=2, dtype=dtype),
+        1 + 0.1 * noise(width, seed=3, dtype=dtype),
+    )
+    leave = Exit(
+        (noise(hidden, heads * width, seed=4) / (heads * width) ** 0.5).to(dtype),
+        1 + 0.1 * noise(hidden, seed=5, dtype=dtype),
+        (noise(2 * inner, hidden, seed=6) / hidden**0.5).to(dtype),
+        (noise(hidden, inner, seed=7) / inner**0.5).to(dtype),
+    )
+    return entry, leave
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("width", [48, 64, 2048])
+def test_norm(width: int, dtype: torch.dtype) -> None:
+    x, gain = noise(3, 5, width, dtype=dtype), noise(width, seed=1, dtype=dtype)
+    close(lm_triton.norm(x, gain, 1e-6), rms_norm(x, gain, 1e-6))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape[0]))
+@pytest.mark.parametrize("rows", [(1,), (7,), (2, 9)], ids=str)
+def test_a_layer(rows: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    hidden, heads, kv_heads, width, _ = shape
+    entry, leave = weights(shape, dtype)
+    x = noise(*rows, hidden, dtype=dtype)
+    # Prompts: the same positions in every row. Steps: each stream has its own.
+    angles = noise(rows[-1], 1, width // 2, seed=8).repeat(1, 1, 2)
+    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+    found = lm_triton.enter(x, entry, cos, sin, kv_heads, 1e-6)
+    for ours, theirs in zip(found, enter_layer(x, entry, cos, sin, kv_heads, 1e-6), strict=True):
+        close(ours, theirs)
+    attended = noise(*rows, heads * width, seed=9, dtype=dtype)
+    close(lm_triton.close(x.clone(), attended, leave, 1e-6), close_layer(x, attended, leave, 1e-6))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("count", [1, 2, 16])
+def test_attention_over_few_keys(count: int, dtype: torch.dtype) -> None:
+    q = noise(5, 4, 16, dtype=dtype)
+    keys, values = (noise(5, 16, 2, 16, seed=s, dtype=dtype)[:, :count] for s in (1, 2))
+    close(lm_triton.attend_few(q, keys, values), attend_last(q, keys, values))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("heads", "kv_heads", "width"), [(4, 2, 16), (16, 8, 128)])
+def test_attention_over_slots(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> None:
+    span = 70
+    keys, values = (noise(6, span, kv_heads, width, seed=s, dtype=dtype) for s in (1, 2))
+    slots = torch.tensor([4, 0, 2, 5], device=DEVICE)
+    positions = torch.tensor([0, 31, 32, 69], device=DEVICE)
+    q = noise(4, heads, width, dtype=dtype)
+    found = attend_slots_in_place(q, keys, values, slots, positions, span)
+    close(found, attend_slots(q, keys, values, slots, positions, span))
+
+
+def test_attention_does_not_look_behind_a_context() -> None:
+    keys, values = (noise(2, 64, 2, 16, seed=s) for s in (1, 2))
+    slots, positions = (torch.tensor([value], device=DEVICE) for value in (1, 9))
+    q = noise(1, 4, 16)
+    before = attend_slots_in_place(q, keys, values, slots, positions, 64)
+    keys[1, 10:], values[1, 10:] = torch.nan, torch.nan
+    assert torch.equal(attend_slots_in_place(q, keys, values, slots, positions, 64), before)
+
+
+@pytest.mark.parametrize("size", [300, 2048, 3072])
+def test_draws_have_the_same_distribution(size: int) -> None:
+    """Each code as often as plain torch says, over evenly spaced numbers."""
+    count = 40 if INTERPRETED else 20_000
+    logits = 2 * noise(1, size)
+    logits[0, ::7] = -torch.inf
+    rule = Sampling(temperature=0.9, top_k=50)
+    uniform = ((torch.arange(count, device=DEVICE) + 0.5) / count)[:, None]
+    many = logits.expand(count, -1)
+    found = lm_triton.draw_code(many, rule, uniform[:, 0]).bincount(minlength=size)
+    wanted = draw(many, rule, uniform[:, 0]).bincount(minlength=size)
+    assert found.sum() == count
+    assert set(found.nonzero().flatten().tolist()) <= set(
+        torch.topk(logits[0], 50).indices.tolist()
+    )
+    # Evenly spaced numbers give each code its share, up to one at either end of its interval.
+    assert (found - wanted).abs().max() <= 2 + count * 1e-5
+
+
+def test_draws_of_hopeless_rows_stay_in_range() -> None:
+    logits = torch.full((2, 300), torch.nan, device=DEVICE)
+    logits[1] = -torch.inf
+    logits[1, 17] = 0.0
+    codes = lm_triton.draw_code(logits, Sampling(), torch.tensor([0.3, 0.999], device=DEVICE))
+    assert 0 <= int(codes[0]) < 300
+    assert int(codes[1]) == 17
+
+
+@pytest.mark.parametrize("rule", [Sampling(greedy=True), Sampling(top_p=0.5)], ids=str)
+def test_rules_without_a_kernel_go_to_torch(rule: Sampling) -> None:
+    logits, uniform = noise(4, 300), noise(4).abs().clamp(max=0.99)
+    assert torch.equal(lm_triton.draw_code(logits, rule, uniform), draw(logits, rule, uniform))
