@@ -40,13 +40,15 @@ async def connect(
     encoding: Encoding = "msgpack",
     binary_audio: bool = False,
     recover: bool = True,
+    key: str | None = None,
     timeout: float = 10.0,
     on_event: Callable[[Event], None] | None = None,
     clock: Clock = monotonic,
 ) -> AsyncIterator[Voice]:
     """Open a session; leaving the block ends it, also when speech is still being played.
 
-    ``url`` may leave out the path, or be the address of the demo page. ``voice``, ``speed``,
+    ``url`` may leave out the path, or be the address of the demo page. ``key``: an API key, for
+    servers that ask for one. ``voice``, ``speed``,
     ``language`` and ``instruct`` (how to speak, in words, where the model takes that) hold for
     every utterance that asks for nothing else.
     ``start_threshold`` and ``output_latency`` (seconds), ``playback_rate`` describe the player
@@ -75,7 +77,7 @@ async def connect(
         language=language,
         instruct=instruct,
     )
-    address = Address(endpoint(url), encoding, timeout)
+    address = Address(endpoint(url), encoding, timeout, key)
     link, ready = await dial(address, hello)
     config = PlayerConfig(
         sample_rate=ready.sample_rate,

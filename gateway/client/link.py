@@ -1,7 +1,8 @@
 """One WebSocket to a server: dialled, greeted, ready for messages."""
 
 import asyncio
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -31,6 +32,7 @@ class Address:
     url: str
     encoding: Encoding
     timeout: float
+    key: str | None = field(default=None, repr=False)  # of the API; no log shall show it
 
 
 def endpoint(url: str) -> str:
@@ -120,12 +122,14 @@ async def _open(address: Address) -> ClientConnection:
             max_size=_MAX_FRAME,
             open_timeout=None,
             close_timeout=1.0,
+            additional_headers=None if address.key is None else _bearer(address.key),
         )
     except InvalidStatus as refused:
         response = refused.response
         after = response.headers.get("Retry-After")
         raise ConnectionFailed(
-            f"{address.url} answered {response.status_code} {response.reason_phrase}",
+            f"{address.url} answered {response.status_code} {response.reason_phrase}"
+            f"{_told(response.body)}",
             status=response.status_code,
             retry_after=float(after) if after is not None and after.isdigit() else None,
         ) from None
@@ -133,6 +137,19 @@ async def _open(address: Address) -> ClientConnection:
         raise ConnectionFailed(f"{address.url} is no Playhead endpoint: {error}") from None
     except OSError as error:
         raise ConnectionFailed(f"cannot connect to {address.url}: {_reason(error)}") from None
+
+
+def _bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def _told(body: bytes | bytearray) -> str:
+    """What a Playhead server says of why it refused; nothing of what others may answer."""
+    try:
+        told = json.loads(body)
+        return f": {told['message']}; expected {told['expected']}"
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 async def _greet(link: Link, hello: Hello) -> Ready:

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "from standard input and spoken while it arrives."
     )
     parser.epilog = (
+        "The API key, if the server asks for one, is taken from PLAYHEAD_API_KEY. "
         "Exit status: 0 spoken; 1 the server could not speak it; 2 wrong usage; 3 no server; "
         "130 interrupted (the file holds what had arrived)."
     )
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         play=args.play,
         url=args.url,
         options={
+            "key": os.environ.get("PLAYHEAD_API_KEY"),  # no flag: others can see those
             "voice": args.voice,
             "speed": args.speed,
             "language": args.language,

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 from harness import Client, Gateway, eventually, gateway
+from playhead.client import ConnectionFailed
+from playhead.client import connect as open_voice
 from playhead.engine import clock
 from playhead.gateway import server as server_module
 from playhead.gateway.access_file import edit
@@ -327,3 +329,15 @@ def test_a_key_file_for_all_to_write_is_told(keys: Keys, caplog: pytest.LogCaptu
     keys.path.chmod(0o666)
     uvloop.run(main())
     assert "can be written by everybody" in caplog.text
+
+
+def test_the_client_shows_its_key(keys: Keys) -> None:
+    async def main() -> None:
+        async with gateway(keys=str(keys.path)) as running:
+            async with open_voice(running.url, key=keys.first) as voice:
+                assert len(await voice.speak("one two").read()) == 2 * 1920
+            with pytest.raises(ConnectionFailed, match=r"answered 401 .*: no API key was sent"):
+                async with open_voice(running.url):
+                    raise AssertionError("it was let in")
+
+    uvloop.run(main())
