@@ -1,31 +1,24 @@
-"""What one WebSocket connection is whatever protocol it speaks: a reader that never waits for the
-engine, a writer, a keepalive.
+"""What one WebSocket connection is whatever protocol it speaks: messages in, frames out, a pulse.
 
-What is sent is queued here and written by one task. The queue is bounded: speech is held as soon
-as the socket has taken nothing for a while or half of the bound is filled, and the connection
-ends when that did not help.
+What is sent goes to the transport at once, and is queued here while that takes nothing. The queue
+is bounded: speech is held as soon as the socket has taken nothing for a while or half of the bound
+is filled, and the connection ends when that did not help. No task waits for any of it: ten
+thousand connections that do nothing should cost little more than their sockets.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
-from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from playhead.engine import clock
-from playhead.gateway.peer import FAREWELL, POLICY_VIOLATION, Peer
+from playhead.gateway.inbox import INTERNAL_ERROR
+from playhead.gateway.peer import POLICY_VIOLATION, Peer
+from playhead.gateway.pulse import Pulse
 from playhead.gateway.settings import Settings
-from websockets.exceptions import ConnectionClosed
 
 log: Final = logging.getLogger("playhead.gateway.connection")
 
-INTERNAL_ERROR: Final = 1011
-READ_BURST: Final = 8
-"""Messages read before others get a turn: queued ones are had without waiting."""
-ROUND_TRIPS: Final = 8
-FIRST_PING: Final = 0.05
 SLOW_CONSUMER: Final = "slow_consumer"
 """Why a peer that does not read is closed."""
 BYTES_PER_SAMPLE: Final = {"pcm_f32le": 4, "pcm_s16le": 2}
@@ -33,12 +26,6 @@ BASE64_GROWTH: Final = 4 / 3
 BACKLOG_SECONDS: Final = 5.0
 """Unsent audio that one connection may have whatever its format: fast engines make a listener's
 whole lead at once, and 48 kHz floats need more bytes for it than the plain bound allows."""
-
-
-@dataclass(frozen=True, slots=True)
-class _CloseAfter:
-    code: int
-    reason: str
 
 
 class LineUser(Protocol):
@@ -63,40 +50,32 @@ class Line:
     def __init__(self, peer: Peer, settings: Settings, user: LineUser) -> None:
         self.peer = peer
         self.closing = False
+        self.slot = 0  # of the keepalive
         self._user = user
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[bytes | str | _CloseAfter] = deque()
+        self._queue: deque[bytes | str] | None = None  # while the transport takes nothing
         self._queued = 0  # bytes in the queue
         self._position = 0
+        self._farewell: tuple[int, str] | None = None
         self._bound = settings.max_unsent
-        self._wake = asyncio.Event()
         self._blocked_timer: asyncio.TimerHandle | None = None
         self._unsent_before = 0
         self._progress_at = 0.0
-        self._round_trips: deque[float] = deque(maxlen=ROUND_TRIPS)
+        self._held = False
+        self._pulse = Pulse(settings.ping_interval, settings.ping_timeout)
 
     async def run(self) -> None:
         """Serve until the connection is closed. Raises nothing for a peer that vanishes."""
-        self.peer.flow = self
-        tasks = [self._task(self._write()), self._task(self._keep_alive())]
+        self.peer.deliver_to(self)
+        now = clock.monotonic()
+        self._pulse.start(now)
+        self.peer.pacemaker.enter(self, self._pulse.due(now))
         try:
-            await self._read()
+            await self.peer.wait_closed()
         finally:
-            for task in tasks:
-                task.cancel()
+            self.peer.pacemaker.leave(self)
             self._stop_watching()
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        task.add_done_callback(self._task_ended)
-        return task
-
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """A writer or keepalive that fails must not leave a connection that looks alive."""
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            log.error("connection %s failed", self.peer.id, exc_info=fault)
-            self.peer.fail(INTERNAL_ERROR, "internal_error")
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -111,26 +90,31 @@ class Line:
         return None if kernel is None else self._position - self.backlog - kernel
 
     def send(self, frame: bytes | str, *, extra: bool = False) -> None:
-        """Queue a frame for the writer. ``extra``: beside the bound, which grows by it."""
+        """Send a frame, or queue it. ``extra``: beside the bound, which grows by it."""
         if self.closing:
             return
-        self._queue.append(frame)
-        self._queued += len(frame)
         self._position += len(frame) + _header(len(frame))
         if extra:
             self._bound += len(frame)
-        self._wake.set()
-        if self.backlog > self._bound:
+        if self._queue is None and self._takes:
+            self.peer.write(frame)
+        else:
+            self._queue = self._queue or deque()
+            self._queue.append(frame)
+            self._queued += len(frame)
+        self._pulse.speaks()
+        backlog = self.backlog
+        if backlog > self._bound:
             self._give_up()
-        elif self.backlog > self._bound // 2:
-            self._user.hold(True, clock.monotonic())
+        elif backlog > self._bound // 2:
+            self._hold(True)
 
     def close(self, code: int, reason: str) -> None:
         """Close once everything queued has been written."""
         if not self.closing:
             self.closing = True
-            self._queue.append(_CloseAfter(code, reason))
-            self._wake.set()
+            self._farewell = (code, reason)
+            self._flush()
 
     def allow(self, size: int) -> None:
         """Raise the bound of unsent bytes to ``size``."""
@@ -142,45 +126,27 @@ class Line:
         """Bytes queued here and in the transport."""
         return self._queued + self.peer.unsent
 
+    @property
+    def _takes(self) -> bool:
+        return self.peer.open and not self.peer.paused
+
+    def _flush(self) -> None:
+        while self._queue and self._takes:
+            frame = self._queue.popleft()
+            self._queued -= len(frame)
+            self.peer.write(frame)
+        if self._queue and self.peer.open:
+            return
+        self._queue, self._queued = None, 0
+        if self._farewell is not None:
+            self.peer.hang_up(*self._farewell)
+
     # -- reading ----------------------------------------------------------------------------
 
-    async def _read(self) -> None:
-        read = 0
-        while True:
-            try:
-                frame = await self.peer.recv()
-            except ConnectionClosed:
-                return
-            if self.closing:
-                continue
-            self._user.take(frame, self.peer.read_at)
-            read += 1
-            if read % READ_BURST == 0:
-                await asyncio.sleep(0)
-
-    # -- writing ----------------------------------------------------------------------------
-
-    async def _write(self) -> None:
-        with contextlib.suppress(ConnectionClosed):
-            while True:
-                while not self._queue:
-                    self._wake.clear()
-                    await self._wake.wait()
-                item = self._queue.popleft()
-                if isinstance(item, _CloseAfter):
-                    await self._shut(item.code, item.reason)
-                    return
-                self._queued -= len(item)
-                await self.peer.send(item)
-                self._release_if_drained()
-
-    async def _shut(self, code: int, reason: str) -> None:
-        patience = FAREWELL if code == POLICY_VIOLATION else self._settings.close_timeout
-        try:
-            async with asyncio.timeout(patience):
-                await self.peer.close(code, reason)
-        except TimeoutError:
-            self.peer.transport.abort()
+    def take(self, message: bytes | str) -> None:
+        """A message has come."""
+        if not self.closing:
+            self._user.take(message, self.peer.read_at)
 
     # -- peers that do not read ---------------------------------------------------------------
 
@@ -193,6 +159,12 @@ class Line:
     def unblocked(self) -> None:
         """The transport takes more again."""
         self._stop_watching()
+        try:
+            self._flush()
+        # Top of a callback: a writer that fails must not leave a connection that looks alive.
+        except Exception:
+            log.exception("connection %s failed", self.peer.id)
+            self.peer.fail(INTERNAL_ERROR, "internal_error")
         self._release_if_drained()
 
     def _watch(self, delay: float) -> None:
@@ -201,7 +173,7 @@ class Line:
 
     def _look(self) -> None:
         now = clock.monotonic()
-        self._user.hold(True, now)
+        self._hold(True)
         if self.peer.unsent < self._unsent_before:
             self._progress_at = now
         self._unsent_before = self.peer.unsent
@@ -217,47 +189,39 @@ class Line:
             self._blocked_timer = None
 
     def _release_if_drained(self) -> None:
-        if self.backlog <= self._bound // 4 and self._blocked_timer is None:
-            self._user.hold(False, clock.monotonic())
+        if self._held and self.backlog <= self._bound // 4 and self._blocked_timer is None:
+            self._hold(False)
+
+    def _hold(self, held: bool) -> None:
+        self._held = held
+        self._user.hold(held, clock.monotonic())
 
     def _give_up(self) -> None:
         log.info("connection %s does not read: closed", self.peer.id)
         self.closing = True
-        self._queue.clear()
-        self._queued = 0
+        self._queue, self._queued = None, 0
         self._stop_watching()
         self.peer.fail(POLICY_VIOLATION, SLOW_CONSUMER)
         self._user.gave_up(clock.monotonic())
 
     # -- keepalive --------------------------------------------------------------------------
 
-    async def _keep_alive(self) -> None:
-        wait = FIRST_PING
-        with contextlib.suppress(ConnectionClosed):
-            while True:
-                await asyncio.sleep(wait)
-                if not await self._ping():
-                    self.peer.fail(INTERNAL_ERROR, "keepalive ping timeout")
-                    return
-                wait = min(self._settings.ping_interval, max(1.0, wait * 8))
+    def beat(self, now: float) -> float | None:
+        """Ping when it is time, and end a connection whose pong does not come."""
+        if not self.peer.open:
+            return None
+        if self._pulse.lost(now):
+            self.peer.fail(INTERNAL_ERROR, "keepalive ping timeout")
+            return None
+        if (payload := self._pulse.ping(now)) is not None:
+            self.peer.write_ping(payload)
+        return self._pulse.due(now)
 
-    async def _ping(self) -> bool:
-        """One round trip; its half is an upper bound of the one-way delay (RFC 6455, 5.5.2).
-
-        The library's own latency counts in the event loop's milliseconds, too coarse for a
-        local network.
-        """
-        sent = clock.monotonic()
-        pong = await self.peer.ping()
-        try:
-            async with asyncio.timeout(self._settings.ping_timeout):
-                await pong
-        except TimeoutError:
-            return False
-        self._round_trips.append(max(0.0, self.peer.read_at - sent))
-        # Queued audio delays a ping, nothing makes it early: the least one is the best.
-        self._user.delay(min(self._round_trips) / 2)
-        return True
+    def pong(self, payload: bytes) -> None:
+        """A pong has come: half of the round trip bounds the one-way delay (RFC 6455, 5.5.2)."""
+        one_way = self._pulse.pong(payload, self.peer.read_at)
+        if one_way is not None:
+            self._user.delay(one_way)
 
 
 def _header(size: int) -> int:

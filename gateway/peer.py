@@ -2,47 +2,65 @@
 
 What a peer does not read must not pile up here. The kernel keeps little (small send buffer,
 low unsent mark), the transport is bounded, and a blocked or freed transport is told to whoever
-feeds it, so that no audio is made for a client that does not read.
+feeds it, so that no audio is made for a client that does not read. What a peer sends is worked
+through in small pieces, so that others get their turns between, and counted: a flood ends its
+connection.
 """
 
 import asyncio
-import fcntl
-import socket
-import sys
-import termios
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from playhead.engine import clock
 from playhead.gateway.access import Grant
 from playhead.gateway.admission import ConnectionCaps, address_key
 from playhead.gateway.dialects.base import Dialect
+from playhead.gateway.flood import FrameBudget
+from playhead.gateway.inbox import QUEUE, Inbox
+from playhead.gateway.keepalive import Keepalive
 from playhead.gateway.settings import Settings
+from playhead.gateway.sockets import set_socket_options as set_socket_options
+from playhead.gateway.sockets import unacknowledged
+from websockets.asyncio.messages import Assembler
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.frames import Frame, Opcode
-from websockets.http11 import Request
 from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 
-CONTROL_RATE: Final = 20.0
-CONTROL_BURST: Final = 40.0
 POLICY_VIOLATION: Final = 1008
+TOO_BIG: Final = 1009
+PIECE: Final = 1024
+"""Bytes worked through at once: at most 170 frames, a fraction of a millisecond."""
 SMALL_READ: Final = 2048
 """Bytes read at once that honest clients send: a few reports, a piece of text."""
-INPUT_RATE: Final = 256 * 1024
-"""Bytes a second that larger reads are slowed to: a read can hold thousands of tiny frames, and
-the loop works through all of them before anybody else has a turn."""
-MAX_WAITING_FRAMES: Final = 2000
-"""Frames read and not yet taken: a session's whole burst (limits.frame_burst). More is a flood
-that the session need not work through to be sure."""
-TELLS_UNACKNOWLEDGED: Final = sys.platform == "linux"
+INPUTRATE: Final = 256 * 1024
+"""Bytes a second that larger reads are slowed to."""
 FAREWELL: Final = 1.0
 """Seconds that a peer which broke the rules has to take its close frame."""
+MOST_IGNORED: Final = 64 * 1024
+"""Bytes that are read, to find the answer to a close frame, of a peer that broke the rules."""
+
+RATE, PIECES, OVER = 2, 4, 8  # why reading is paused; and QUEUE
+
+
+class _Unused:
+    """Instead of the library's queue of messages, which a flow has no use for."""
+
+    def close(self) -> None:
+        """Nobody waits here."""
+
+
+_UNUSED: Final = _Unused()
 
 
 class FlowListener(Protocol):
-    """Told when the transport takes no more, and when it does again."""
+    """Who a connection speaks to."""
+
+    def take(self, message: bytes | str) -> None:
+        """A message has come."""
+
+    def pong(self, payload: bytes) -> None:
+        """A pong has come."""
 
     def blocked(self) -> None:
         """Unsent bytes passed the write limit."""
@@ -61,27 +79,35 @@ class Peer(ServerConnection):
         *,
         settings: Settings,
         caps: ConnectionCaps,
+        pacemaker: Keepalive,
         **kwargs: Any,
     ) -> None:
         super().__init__(protocol, server, **kwargs)
+        self.pacemaker = pacemaker
         self.read_at = 0.0  # monotonic seconds of the latest bytes read
         self.address = ""  # key of the client's address
-        self.flow: FlowListener | None = None
+        self.flow: FlowListener | None = None  # see :meth:`deliver_to`
         self.dialect: Dialect | None = None  # None: the native protocol
         self.max_unsent = settings.max_unsent
         self.grant: Grant | None = None  # from the moment it is let in
         self._settings = settings
         self._caps = caps
-        self._pauses: set[str] = set()
-        self._control_tokens = CONTROL_BURST
-        self._control_at = 0.0
+        self._budget = FrameBudget()
+        self._pauses = 0
+        self._rest = b""  # read, and not yet worked through
+        self._inbox: Inbox | None = None
+        self.failed = False
+        self._ignored = 0  # bytes that came after that
+        self._end: asyncio.TimerHandle | None = None
+
+    # -- the transport ------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection and set its socket up."""
         super().connection_made(transport)
-        # Reading has two reasons to pause, so both pass through one gate.
-        self.recv_messages.pause = partial(self._pause, "queue")
-        self.recv_messages.resume = partial(self._resume, "queue")
+        # Reading has several reasons to pause, so all pass through one gate.
+        self.recv_messages.pause = partial(self.pause, QUEUE)
+        self.recv_messages.resume = partial(self.resume, QUEUE)
         name = transport.get_extra_info("peername")
         self.address = address_key(str(name[0]) if name else "")
         self._caps.enter(self.address)
@@ -92,11 +118,20 @@ class Peer(ServerConnection):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count the connection out."""
+        """Count the connection out; what was read before is still taken."""
+        self._drain()
         self._caps.leave(self.address)
         if self.grant is not None:
             self.grant.leave()
+        if self._end is not None:
+            self._end.cancel()
+        self.flow = None
         super().connection_lost(exc)
+
+    def eof_received(self) -> None:
+        """The peer sends no more."""
+        self._drain()
+        super().eof_received()
 
     def admit(self, grant: Grant) -> None:
         """This connection is served under ``grant``, which counts it until it is gone."""
@@ -105,25 +140,83 @@ class Peer(ServerConnection):
         self.grant = grant
         grant.enter()
 
+    # -- reading ------------------------------------------------------------------------------
+
     def data_received(self, data: bytes) -> None:
-        """Stamp what was read, then let the protocol have it."""
+        """Stamp what was read, and work through it piece by piece."""
         self.read_at = clock.monotonic()
-        super().data_received(data)
         if len(data) > SMALL_READ:
-            self._pause("rate")
-            self.loop.call_later(len(data) / INPUT_RATE, self._resume, "rate")
-        if len(self.recv_messages.frames) > MAX_WAITING_FRAMES:
-            self.fail(POLICY_VIOLATION, "message_flood")
+            self.pause(RATE)
+            self.loop.call_later(len(data) / INPUTRATE, self.resume, RATE)
+        if self.failed:
+            self._ignored += len(data)
+            if self._ignored > MOST_IGNORED:
+                self.pause(OVER)  # its close frame has long been sent
+        if self._rest or len(data) > PIECE:
+            self._rest += data
+            self._next_piece()
+        else:
+            self._feed(data)
+
+    def _next_piece(self) -> None:
+        if not self._rest or self._pauses & QUEUE:
+            return
+        piece, self._rest = self._rest[:PIECE], self._rest[PIECE:]
+        self._feed(piece)
+        if self._rest:
+            self.pause(PIECES)
+            self.loop.call_soon(self._next_piece)
+        else:
+            self.resume(PIECES)
+
+    def _feed(self, data: bytes) -> None:
+        super().data_received(data)
         # The library answers pings by itself; unread pongs would pile up without bound.
         if self.unsent > self.max_unsent:
             self.transport.abort()
+        if self.protocol.state is State.CLOSING:
+            self._await_end(self._settings.close_timeout)
+
+    def _drain(self) -> None:
+        """Nothing more will be read: work through what has been."""
+        rest, self._rest = self._rest, b""
+        if rest:
+            super().data_received(rest)
+        if self._inbox is not None:
+            self._inbox.drain()
 
     def process_event(self, event: Event) -> None:
-        """Pass an event on; a flood of control frames ends the connection (RFC 6455, 5.5)."""
-        if not isinstance(event, Request) and _is_control(event) and not self._control_allowed():
-            self.fail(POLICY_VIOLATION, "control_flood")
+        """Pass an event on, unless it is one too many (RFC 6455, 5.4 and 5.5)."""
+        if not isinstance(event, Frame) or event.opcode is Opcode.CLOSE:
+            super().process_event(event)
             return
-        super().process_event(event)
+        if self.failed:
+            return
+        if event.opcode in (Opcode.PING, Opcode.PONG):
+            # Pongs answer our own pings or nobody's; both kinds cost the same.
+            why = self._budget.control(self.read_at)
+        else:
+            why = self._budget.data(self.read_at, final=event.fin)
+        if why is not None:
+            self.fail(TOO_BIG if why == "too_many_fragments" else POLICY_VIOLATION, why)
+        elif event.opcode is Opcode.PONG and self.flow is not None:
+            self.flow.pong(bytes(event.data))
+        elif event.opcode is Opcode.PING or self._inbox is None:
+            super().process_event(event)
+        else:
+            self._inbox.add(event)
+
+    def deliver_to(self, flow: FlowListener) -> None:
+        """Give all messages to ``flow`` from now on, those that came before first."""
+        self.flow = flow
+        early = self.recv_messages.frames.queue
+        self.recv_messages = cast(Assembler, _UNUSED)
+        self._inbox = Inbox(self, flow.take)
+        while early:
+            self._inbox.add(early.popleft())
+        self.resume(QUEUE)
+
+    # -- writing ------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         """The transport took enough."""
@@ -138,63 +231,70 @@ class Peer(ServerConnection):
             self.flow.unblocked()
 
     @property
+    def open(self) -> bool:
+        """Whether messages can be sent."""
+        return self.protocol.state is State.OPEN
+
+    @property
     def unsent(self) -> int:
         """Bytes in the transport that the kernel has not taken."""
         return self.transport.get_write_buffer_size()
 
     @property
     def unacknowledged(self) -> int | None:
-        """Bytes in the kernel that the peer's machine has not acknowledged (SIOCOUTQ, tcp(7));
-        None on systems that do not tell."""
-        sock = self.transport.get_extra_info("socket")
-        if not TELLS_UNACKNOWLEDGED or sock is None or self.transport.is_closing():
+        """Bytes in the kernel that the peer's machine has not acknowledged; None on systems that
+        do not tell."""
+        if self.transport.is_closing():
             return None
-        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
-        return int.from_bytes(answer, sys.byteorder)
+        return unacknowledged(self.transport.get_extra_info("socket"))
+
+    def write(self, message: bytes | str) -> None:
+        """Send a message at once, however full the transport is. Needs ``open``."""
+        if isinstance(message, str):
+            self.protocol.send_text(message.encode())
+        else:
+            self.protocol.send_binary(message)
+        self.send_data()
+
+    def write_ping(self, payload: bytes) -> None:
+        """Send a ping. Needs ``open``."""
+        self.protocol.send_ping(payload)
+        self.send_data()
+
+    def hang_up(self, code: int, reason: str) -> None:
+        """Begin the closing handshake; cut the transport when the peer does not end it in time."""
+        if self.open:
+            self.protocol.send_close(code, reason)
+            self.send_data()
+            patience = FAREWELL if code == POLICY_VIOLATION else self._settings.close_timeout
+            self._await_end(patience)
 
     def fail(self, code: int, reason: str) -> None:
         """Close without waiting; cut the transport when the peer does not take part in time."""
-        if self.protocol.state is State.OPEN:
+        self.failed = True
+        if self.open:
             self.protocol.fail(code, reason)
             self.send_data()
-            self.loop.call_later(FAREWELL, self.transport.abort)
+            self._await_end(FAREWELL)
 
-    def _pause(self, reason: str) -> None:
+    def _await_end(self, patience: float) -> None:
+        if self._end is None:
+            self._end = self.loop.call_later(patience, self.transport.abort)
+
+    # -- pauses -------------------------------------------------------------------------------
+
+    def pause(self, reason: int) -> None:
+        """Read nothing, for one more reason."""
         if not self._pauses:
             self.transport.pause_reading()
-        self._pauses.add(reason)
+        self._pauses |= reason
 
-    def _resume(self, reason: str) -> None:
-        self._pauses.discard(reason)
+    def resume(self, reason: int) -> None:
+        """A reason has gone."""
+        if not self._pauses & reason:
+            return
+        self._pauses &= ~reason
+        if reason == QUEUE and self._rest:
+            self.loop.call_soon(self._next_piece)
         if not self._pauses and not self.transport.is_closing():
             self.transport.resume_reading()
-
-    def _control_allowed(self) -> bool:
-        earned = (self.read_at - self._control_at) * CONTROL_RATE
-        self._control_tokens = min(CONTROL_BURST, self._control_tokens + earned) - 1
-        self._control_at = self.read_at
-        return self._control_tokens >= 0
-
-
-def _is_control(event: Event) -> bool:
-    # Pongs answer our own pings or nobody's; both kinds cost the same.
-    return isinstance(event, Frame) and event.opcode in (Opcode.PING, Opcode.PONG)
-
-
-def set_socket_options(sock: socket.socket, settings: Settings) -> None:
-    """Small kernel queues, no Nagle delay, and an end to peers that answer nothing.
-
-    Without these the kernel hides a minute of speech behind a client that does not read.
-    """
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer)
-    for name, value in (
-        ("TCP_NOTSENT_LOWAT", settings.notsent_lowat),
-        ("TCP_USER_TIMEOUT", int(1000 * settings.ping_timeout)),
-    ):
-        option = vars(socket).get(name)  # not on every platform
-        if option is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-PeerFactory = Callable[..., Peer]

@@ -21,6 +21,7 @@ from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.http import METRICS_PATH, HttpSite, Page, Readiness, load_pages
 from playhead.gateway.hub import Hub
+from playhead.gateway.keepalive import Keepalive
 from playhead.gateway.listener import BACKLOG
 from playhead.gateway.listener import bind as bind
 from playhead.gateway.looplag import LoopLag
@@ -83,6 +84,7 @@ class GatewayServer:
             wall=clock.wall,
         )
         self.gate = Gate(settings, self.access, self.caps, self.metrics, self._closed)
+        self._pacemaker = Keepalive(self.hub.loop)
         self._watcher: asyncio.Task[None] | None = None
         self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
         self._scrape = b""  # what the latest request for metrics is answered with
@@ -207,7 +209,9 @@ class GatewayServer:
     # -- connections ------------------------------------------------------------------------
 
     def _peer(self, *args: Any, **kwargs: Any) -> Peer:
-        return Peer(*args, settings=self.settings, caps=self.caps, **kwargs)
+        return Peer(
+            *args, settings=self.settings, caps=self.caps, pacemaker=self._pacemaker, **kwargs
+        )
 
     async def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
         assert isinstance(peer, Peer)

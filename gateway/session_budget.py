@@ -17,6 +17,8 @@ from playhead.gateway.protocol_parse import ProtocolError
 class TokenBucket:
     """``rate`` tokens per second, at most ``burst`` saved up. Starts full."""
 
+    __slots__ = ("_at", "_burst", "_rate", "_tokens")
+
     def __init__(self, rate: float, burst: float) -> None:
         self._rate = rate
         self._burst = burst

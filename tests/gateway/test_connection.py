@@ -689,11 +689,11 @@ def test_a_fault_of_the_writer_ends_the_connection(caplog: pytest.LogCaptureFixt
         async with gateway() as running:
             client = await running.greeted()
             (peer,) = running.server.peers
-            peer.send = broken  # type: ignore[method-assign]
+            peer.write = broken  # type: ignore[method-assign]
             await client.send(Ping(1.0))
             assert await client.closed() == 1011
 
-    async def broken(*args: object) -> None:
+    def broken(*args: object) -> None:
         raise RuntimeError("a bug")
 
     uvloop.run(main())

@@ -1,0 +1,102 @@
+"""Frames to messages, and messages to whoever takes them: a few at a time, so that others get
+their turns between. Event loop only."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from websockets.frames import Frame, Opcode
+
+log: Final = logging.getLogger("playhead.gateway.peer")
+
+QUEUE: Final = 1
+"""Why a peer's reading is paused here."""
+READ_BURST: Final = 4
+"""Messages taken before others get a turn."""
+MOST_WAITING: Final = 16
+"""Messages read and not yet taken, above which nothing more is read."""
+INVALID_DATA: Final = 1007
+INTERNAL_ERROR: Final = 1011
+
+
+class Source(Protocol):
+    """The peer that frames come from."""
+
+    id: Any
+    failed: bool
+    loop: asyncio.AbstractEventLoop
+
+    def pause(self, reason: int) -> None:
+        """Read no more."""
+
+    def resume(self, reason: int) -> None:
+        """Read on."""
+
+    def fail(self, code: int, reason: str) -> None:
+        """End the connection."""
+
+
+class Inbox:
+    """The messages of one peer. ``take`` is called for each, in order, and may raise."""
+
+    __slots__ = ("_parts", "_source", "_take", "_waiting")
+
+    def __init__(self, source: Source, take: Callable[[bytes | str], None]) -> None:
+        self._source = source
+        self._take = take
+        self._parts: tuple[Frame, ...] = ()  # of a message whose last frame is not here
+        self._waiting: deque[bytes | str] | None = None
+
+    def add(self, frame: Frame) -> None:
+        """A data frame came, in an order that the protocol allows."""
+        if not frame.fin:
+            self._parts = (*self._parts, frame)
+            return
+        opcode = (self._parts[0] if self._parts else frame).opcode
+        data = b"".join(bytes(part.data) for part in (*self._parts, frame))
+        self._parts = ()
+        if opcode is Opcode.BINARY:
+            self._enqueue(data)
+            return
+        try:
+            self._enqueue(data.decode())
+        except UnicodeDecodeError as fault:
+            self._source.fail(INVALID_DATA, f"{fault.reason} at position {fault.start}")
+
+    def drain(self) -> None:
+        """Nothing more will come: give away what waits."""
+        while self._waiting:
+            self._give(self._waiting.popleft())
+
+    def _enqueue(self, message: bytes | str) -> None:
+        if not self._waiting:
+            # Made anew each time: most connections have nothing waiting, and a deque has a price.
+            self._waiting = deque()
+            self._source.loop.call_soon(self._give_some)
+        self._waiting.append(message)
+        if len(self._waiting) > MOST_WAITING:
+            self._source.pause(QUEUE)
+
+    def _give_some(self) -> None:
+        waiting = self._waiting
+        for _ in range(READ_BURST):
+            if not waiting:
+                break
+            self._give(waiting.popleft())
+        if waiting:
+            self._source.loop.call_soon(self._give_some)
+            return
+        self._waiting = None
+        self._source.resume(QUEUE)
+
+    def _give(self, message: bytes | str) -> None:
+        if self._source.failed:
+            return
+        try:
+            self._take(message)
+        # Top of a callback: a fault in one session must end its connection, and nothing else.
+        except Exception:
+            log.exception("connection %s failed", self._source.id)
+            self._source.fail(INTERNAL_ERROR, "internal_error")
