@@ -25,10 +25,10 @@ from playhead.gateway.listen import ListenError, Listeners, listen
 from playhead.gateway.models import Served, open_model
 from playhead.gateway.models import StartError as StartError
 from playhead.gateway.models import load_voice as load_voice
-from playhead.gateway.peer import TELLS_UNACKNOWLEDGED
 from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import HIBARI, Settings, SettingsError
+from playhead.gateway.sockets import TELLS_UNACKNOWLEDGED
 
 log: Final = logging.getLogger("playhead.gateway")
 
