@@ -14,6 +14,7 @@ from queue import SimpleQueue
 
 from playhead.engine.plan import Dispatch
 from playhead.engine.policy import LaneLimits
+from playhead.engine.sound import checked
 from playhead.engine.types import Lane, Pcm, Runner, StepResult
 
 log = logging.getLogger(__name__)
@@ -61,8 +62,9 @@ class CpuLanes:
         self._done = done
         self._clock = clock
         self._work: SimpleQueue[Dispatch | None] = SimpleQueue()
+        self._pieces: list[tuple[Lane, int] | None] = [None] * limits.workers
         self._threads = [
-            threading.Thread(target=self._serve, name=f"playhead-lane-{i}", daemon=True)
+            threading.Thread(target=self._serve, args=(i,), name=f"playhead-lane-{i}", daemon=True)
             for i in range(limits.workers)
         ]
 
@@ -71,21 +73,35 @@ class CpuLanes:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
-        """Let running work end and the workers with it."""
+    def stop(self, patience: float) -> None:
+        """Let running work end and the workers with it. Those that are still at work after
+        ``patience`` seconds are left to the end of the process."""
         for _ in self._threads:
             self._work.put(None)
         for thread in self._threads:
-            thread.join()
+            thread.join(patience)
+            if thread.is_alive():
+                log.error("%s does not end", thread.name)
+                patience = 0.0
 
     def dispatch(self, work: Dispatch) -> None:
         """Hand over work; never blocks."""
         self._work.put(work)
 
-    def _serve(self) -> None:
+    def at_work(self) -> dict[str, int]:
+        """The workers that are at work, each with the number of what it is at. Any thread."""
+        pieces = enumerate(tuple(self._pieces))
+        return {f"worker {i} ({p[0]} lane)": p[1] for i, p in pieces if p is not None}
+
+    def _serve(self, worker: int) -> None:
         _yield_to_others()
+        piece = 0
         while (work := self._work.get()) is not None:
-            self._done(self._run(work))
+            piece += 1
+            self._pieces[worker] = (work.lane, piece)
+            completion = self._run(work)
+            self._pieces[worker] = None
+            self._done(completion)
 
     def _run(self, work: Dispatch) -> Completion:
         started = self._clock()
@@ -96,6 +112,7 @@ class CpuLanes:
                 return Completion(work, self._clock() - started, steps=steps)
             chunks = self._runner.decode(work.chunks)
             _check_answers(len(chunks) == len(work.chunks))
+            chunks = [checked(pcm) for pcm in chunks]
             return Completion(work, self._clock() - started, chunks=chunks)
         except Exception as fault:
             # The runner isolates streams; what gets here broke the whole batch, and only that.

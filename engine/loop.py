@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from playhead.engine.clock import monotonic
+from playhead.engine.intake import Intake
 from playhead.engine.lanes import Completion, CpuLanes
+from playhead.engine.overseer import Overseer
 from playhead.engine.picture import EnginePicture, picture
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.scheduler import Scheduler
@@ -27,6 +29,7 @@ from playhead.engine.types import (
     Runner,
     RunnerDead,
 )
+from playhead.engine.watchdog import Stuck
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +42,12 @@ them report every millisecond, and none of them minds waiting for one."""
 
 PICTURES = 0.1
 """Seconds between two pictures of a busy engine."""
+
+STOP_PATIENCE = 2.0
+"""Seconds that :meth:`Engine.stop` waits for work that does not end."""
+
+LAST_WORD = 0.5
+"""Seconds that the engine's thread has to end its turn, before the watchdog tells of the end."""
 
 
 class _Command(NamedTuple):
@@ -54,14 +63,15 @@ class EngineConfig:
 
     lanes: LaneLimits
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    stuck_after: float = 5.0  # seconds after which a piece of work counts as never coming back
 
 
 class Engine:
     """Speaks utterances. Start it, submit, and take events from ``deliver``.
 
     ``deliver`` runs on the engine's thread, at most once per turn, and must not block. When the
-    engine itself breaks, every live utterance fails at once and ``dead`` says why; what is
-    submitted from then on is refused, on the caller's thread.
+    engine itself breaks, or work in it does not come back, every live utterance fails at once and
+    ``dead`` says why; what is submitted from then on is refused, on the caller's thread.
     """
 
     def __init__(
@@ -73,8 +83,8 @@ class Engine:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.info = runner.info
-        self._runner = runner
         self._scheduler = Scheduler(runner.info, config.lanes, config.policy)
+        self._intake = Intake(runner, self._scheduler)
         self._deliver = deliver
         self._clock = clock
         self._inbox: deque[_Command] = deque()
@@ -84,9 +94,11 @@ class Engine:
         self._wake = threading.Event()
         self._resting = False  # reports wake the thread
         self._stopping = False
-        self._refused: list[EngineEvent] = []
         self._stats = snapshot(self._scheduler, 0.0)
         self._thread = threading.Thread(target=self._run, name="playhead-engine", daemon=True)
+        self._turns = 0  # twice those taken; odd: one is being taken
+        self._telling = threading.Lock()  # nothing is told after the last word
+        self._overseer = Overseer(config.stuck_after, self._at_work, self._condemn, clock)
         self.dead: BaseException | None = None
 
     # -- any thread -------------------------------------------------------------------------
@@ -95,23 +107,26 @@ class Engine:
         """Start the thread and the lanes."""
         self._lanes.start()
         self._thread.start()
+        self._overseer.start()
 
     def stop(self) -> None:
-        """Stop at the end of the running work. Utterances still live get no terminal event."""
+        """Stop at the end of the running work. Utterances still live get no terminal event. Work
+        that does not end within ``STOP_PATIENCE`` is left to the end of the process."""
         self._stopping = True
         self._wake.set()
-        self._thread.join()
-        self._lanes.stop()
+        self._thread.join(STOP_PATIENCE)
+        self._lanes.stop(STOP_PATIENCE)
+        self._overseer.stop(STOP_PATIENCE)
 
     def submit(self, request: Request) -> None:
         """Speak an utterance. A refusal arrives as ``Finished`` with reason ``FAILED``."""
-        self._post(lambda now: self._on_submit(request, now), submits=request.utterance)
+        self._post(lambda now: self._intake.submit(request, now), submits=request.utterance)
 
     def push_text(
         self, utterance: int, delta: str, *, flush: bool = False, end: bool = False
     ) -> None:
         """Add text to an utterance; ``end`` says that no more follows."""
-        self._post(lambda _: self._on_text(utterance, delta, flush, end))
+        self._post(lambda _: self._intake.text(utterance, delta, flush, end))
 
     def cancel(self, utterance: int) -> None:
         """End an utterance at once."""
@@ -167,7 +182,10 @@ class Engine:
             while not self._stopping:
                 self._wake.clear()
                 now = self._clock()
-                self._rest(self.step(now), now)
+                self._turns += 1
+                wake_at = self.step(now)
+                self._turns += 1
+                self._rest(wake_at, now)
             self._stats = snapshot(self._scheduler, self._clock())
         except Exception as fault:
             # Top of the thread: a fault in the scheduler itself leaves nothing to go on with.
@@ -190,54 +208,15 @@ class Engine:
             self._wake.wait(None if until is None else max(0.0, until - self._clock()))
 
     def _hand_over(self) -> None:
-        events = self._take_events()
-        if events:
-            self._deliver(events)
+        with self._telling:
+            events = self._take_events()
+            if events and self.dead is None:
+                self._deliver(events)
         for utterance in self._scheduler.closed():
-            self._close(utterance)
+            self._intake.close(utterance)
 
     def _take_events(self) -> list[EngineEvent]:
-        events = self._refused + self._scheduler.events()
-        self._refused = []
-        return events
-
-    def _on_submit(self, request: Request, now: float) -> None:
-        try:
-            self._runner.open(request)
-        except ValueError as fault:
-            self._refuse(request.utterance, "bad_value", str(fault), None)
-            return
-        except Exception as fault:
-            # A fault of the model with one request must not stop the others.
-            log.exception("the model cannot open utterance %d", request.utterance)
-            self._refuse(request.utterance, "engine_error", _describe(fault), None)
-            return
-        refusal = self._scheduler.submit(request, now)
-        if refusal:
-            self._close(request.utterance)
-            self._refuse(request.utterance, refusal.code, refusal.message, refusal.retry_after)
-
-    def _refuse(self, utterance: int, code: str, message: str, retry_after: float | None) -> None:
-        self._refused.append(Finished(utterance, Finish.FAILED, 0, code, message, retry_after))
-
-    def _on_text(self, utterance: int, delta: str, flush: bool, end: bool) -> None:
-        if not self._scheduler.speaks(utterance):
-            return
-        try:
-            steppable = self._runner.push_text(utterance, delta, flush=flush, end=end)
-        except Exception as fault:
-            # A text that breaks the model's front end costs its own utterance, nobody else's.
-            log.exception("the model cannot take the text of utterance %d", utterance)
-            self._scheduler.fail(utterance, "engine_error", _describe(fault))
-        else:
-            self._scheduler.text(utterance, steppable)
-
-    def _close(self, utterance: int) -> None:
-        try:
-            self._runner.close(utterance)
-        except Exception:
-            # Its listener has its terminal event; what leaks is the model's to find.
-            log.exception("the model cannot close utterance %d", utterance)
+        return self._intake.refusals() + self._scheduler.events()
 
     def _commit(self, completion: Completion, now: float) -> None:
         work = completion.dispatch
@@ -264,12 +243,15 @@ class Engine:
 
     def _die(self, fault: BaseException) -> None:
         """Tell everybody who is owed a terminal event; from here on all are refused."""
-        self.dead = fault
-        owed = [stream for stream in self._scheduler.streams() if not stream.dead]
-        events = self._take_events()
-        events += [_died(s.request.utterance, s.playhead.sent, fault) for s in owed]
-        if events:
-            self._deliver(events)
+        with self._telling:
+            if self.dead is not None:
+                return
+            self.dead = fault
+            owed = [stream for stream in list(self._scheduler.streams()) if not stream.dead]
+            events = self._take_events()
+            events += [_died(s.request.utterance, s.playhead.sent, fault) for s in owed]
+            if events:
+                self._deliver(events)
         self._refuse_rest(fault)
 
     def _refuse_rest(self, fault: BaseException) -> None:
@@ -282,9 +264,18 @@ class Engine:
             if command.submits is not None:
                 self._deliver([_died(command.submits, 0, fault)])
 
+    # -- the watchdog's thread --------------------------------------------------------------
 
-def _describe(fault: BaseException) -> str:
-    return f"{type(fault).__name__}: {fault}"
+    def _condemn(self, stuck: Stuck) -> None:
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(LAST_WORD)  # unless it is the one that hangs
+        self._die(stuck)
+
+    def _at_work(self) -> dict[str, int]:
+        at_work = self._lanes.at_work()
+        turns = self._turns
+        return at_work | ({"the engine's thread": turns} if turns % 2 else {})
 
 
 def _died(utterance: int, samples: int, fault: BaseException) -> Finished:

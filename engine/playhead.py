@@ -16,11 +16,8 @@ import math
 
 from playhead.engine.anchor import TOLERANCE, Anchor, Counters, is_invalid
 from playhead.engine.flight import Flight
+from playhead.engine.floor import Floor
 from playhead.engine.types import ListenerState, Report
-
-FASTEST = 1.1
-"""Fastest drain, relative to the declared rate, that the floor allows for: device clocks differ by
-parts per million, players that stretch time to catch up by up to ten per cent."""
 
 FRESH = 0.75
 """Seconds for which a report is taken at face value: three intervals of a 250 ms reporter."""
@@ -54,7 +51,6 @@ class Playhead:
         self.counters = Counters()
         self.one_way = one_way
         self.use_reports = use_reports
-        self.first_sent: float | None = None
         self._drain = sample_rate * playback_rate
         self._tolerance = TOLERANCE * sample_rate
         self._threshold = start_threshold * self._drain
@@ -66,8 +62,9 @@ class Playhead:
         self._waiting_since: float | None = None if ahead > 0.0 else now
         self._waiting_for = 0.0  # samples held or in flight while below the threshold
         self._end = now + ahead  # believed dry time once playing
-        # Dry time of the fastest listener there could be.
-        self._floor_end = now + ahead / FASTEST if ahead > 0.0 else -math.inf
+        self._floor = Floor(self._drain)
+        if ahead > 0.0:
+            self._floor.add(ahead * self._drain, now)
         self._frozen = False
         self._frozen_runway = 0.0
 
@@ -75,10 +72,8 @@ class Playhead:
 
     def on_sent(self, samples: int, now: float) -> None:
         """``samples`` were handed to the network at ``now``."""
-        if self.first_sent is None:
-            self.first_sent = now
         self._flight.add(samples, now)
-        self._floor_end = max(self._floor_end, now) + samples / (self._drain * FASTEST)
+        self._floor.add(samples, now)
         if self._frozen:
             self._frozen_runway += samples / self._drain
         else:
@@ -132,7 +127,7 @@ class Playhead:
             return math.inf
         if self._waiting_since is not None:
             return min(self._waiting_since, now)
-        return max(self._end, self._floor_end)
+        return max(self._end, self._floor.end)
 
     def runway(self, now: float) -> float:
         """Seconds of audio sent and not yet played, arrived or not; for a dry listener also what
@@ -143,7 +138,7 @@ class Playhead:
             believed = self._waiting_for / self._drain
         else:
             believed = self._end - now
-        return max(0.0, believed, self._floor_end - now)
+        return max(0.0, believed, self._floor.end - now)
 
     @property
     def starved(self) -> float:
@@ -210,7 +205,7 @@ class Playhead:
             self._end = anchor.at + anchor.buffered / self._drain
         for samples, stamp in self._flight.parts():
             self._fold(samples, max(stamp + self.one_way, anchor.at))
-        too_early = self._end < self._floor_end - TOLERANCE
+        too_early = self._end < self._floor.end - TOLERANCE
         if self._lift(now) if self.waiting else too_early:
             self.counters.clamped += 1
 
@@ -239,7 +234,7 @@ class Playhead:
         True when that had been claimed."""
         if self._waiting_since is None:
             return False
-        if self._floor_end - now <= self._threshold / self._drain + TOLERANCE:
+        if self._floor.end - now <= self._threshold / self._drain + TOLERANCE:
             return False
         self._begin(now)
         return True

@@ -1,6 +1,6 @@
 """Decisions, as pure functions of state and ``now``.
 
-Which lane a chunk takes, how big it is, whose turn it is, who waits, and who is let in. Nothing
+Which lane a chunk takes, how big it is, whose turn it is, and who waits. Nothing
 here keeps state, so each rule can be read, tested and simulated alone. Times are seconds.
 """
 
@@ -113,29 +113,17 @@ def chunk_frames(
     return available if ends and rest < ladder[0] and available <= ladder[-1] else wanted
 
 
-def order(deadline: float, served: float, now: float, utterance: int) -> tuple[float, float, int]:
-    """Sort key of work: earliest deadline first; among those already dry, the least served."""
-    return (max(deadline, now), served, utterance)
+Key = tuple[float, float, float, int]
+"""What work is sorted by, the least first."""
 
 
-def fifo(queued_at: float, utterance: int) -> tuple[float, float, int]:
+def order(deadline: float, served: float, own: float, soon: float, utterance: int) -> Key:
+    """Sort key of work: earliest deadline first. Among those that will be dry before anything
+    could reach them (``soon``), the least served: by who is answerable (``served``), then among
+    one's own utterances (``own``)."""
+    return (max(deadline, soon), served, own, utterance)
+
+
+def fifo(queued_at: float, utterance: int) -> Key:
     """Sort key of work without deadlines (``Urgency.NONE``): first come, first served."""
-    return (queued_at, 0.0, utterance)
-
-
-def admit(
-    live: int, playing: int, cost_per_second: float, workers: int, config: PolicyConfig
-) -> Refusal | None:
-    """Whether one more utterance can be promised gapless speech.
-
-    ``live`` utterances hold a slot; ``playing`` of them have a listener that is not held (paused,
-    suspended, its socket gone) and so take ``cost_per_second``, the measured lane time per second
-    of audio (0 while unknown). Refuse when one more would exceed the machine.
-    """
-    if live >= config.max_live:
-        return Refusal("overloaded", f"{live} utterances are being spoken, the limit", 1.0)
-    promised = (playing + 1) * cost_per_second / workers
-    if promised > config.max_utilisation and playing > 0:
-        share = f"{promised:.0%}"
-        return Refusal("overloaded", f"one more utterance would need {share} of the machine", 1.0)
-    return None
+    return (queued_at, 0.0, 0.0, utterance)

@@ -6,9 +6,9 @@ the same class.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from playhead.engine import policy
+from playhead.engine import admission
 from playhead.engine.events import Outbox, Tally
 from playhead.engine.lead import LeadLearner
 from playhead.engine.ledger import ServiceLedger
@@ -59,8 +59,8 @@ class Scheduler:
         """Let an utterance in, or say why not (then it never existed here)."""
         if request.utterance in self._streams:
             raise ValueError(f"utterance {request.utterance} is already being spoken")
-        cost, workers = self.meters.cost_per_second(), self.lanes.workers
-        refusal = policy.admit(self.live, self.playing, cost, workers, self.config)
+        load = admission.measure(self.streams(), self._ledger, self.meters, request.payer, now)
+        refusal = admission.refusal(load, self.lanes.workers, self.config)
         if refusal:
             self.tally.refused += 1
             return refusal
@@ -75,9 +75,9 @@ class Scheduler:
             use_reports=request.reports and self.config.urgency is Urgency.REPORTED,
             ahead=request.ahead,
         )
-        stream = self._streams[request.utterance] = Stream(request, head, learner, now)
+        stream = self._streams[request.utterance] = Stream(request, head, learner)
         self._watch.touch(stream)
-        self._ledger.join(request.client)
+        self._ledger.join(request.payer)
         return None
 
     def text(self, utterance: int, steppable: bool) -> None:
@@ -221,7 +221,7 @@ class Scheduler:
         """Utterances left alone because their listeners hold enough."""
         return self._watch.parked
 
-    def streams(self) -> Iterable[Stream]:
+    def streams(self) -> Collection[Stream]:
         """Every live utterance, for statistics. Read only."""
         return self._streams.values()
 
@@ -268,7 +268,7 @@ class Scheduler:
         words = stream.pop_words(math.inf if last else start + len(pcm))
         self._out.add_chunk(chunk, start, pcm, words, now)
         stream.playhead.on_sent(len(pcm), now)
-        self._ledger.serve(stream.request.client, len(pcm) / self.model.sample_rate)
+        self._ledger.serve(stream.request.payer, len(pcm) / self.model.sample_rate)
         self.tally.chunks[chunk.lane] += 1
         self._finish_if_spoken(stream)
 
@@ -291,7 +291,7 @@ class Scheduler:
             return
         del self._streams[stream.request.utterance]
         self._watch.forget(stream)
-        self._ledger.leave(stream.request.client)
+        self._ledger.leave(stream.request.payer)
         self._out.close(stream.request.utterance)
 
     def _live(self, utterance: int) -> Stream | None:

@@ -19,7 +19,6 @@ class Stream:
     request: Request
     playhead: Playhead
     learner: LeadLearner
-    submitted: float
     steppable: bool = False  # a backbone step would yield something
     ended: bool = False  # no frame will ever follow
     finish: Finish = Finish.COMPLETE

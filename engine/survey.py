@@ -7,15 +7,13 @@ from playhead.engine import policy
 from playhead.engine.events import Tally
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
-from playhead.engine.policy import PolicyConfig
+from playhead.engine.policy import Key, PolicyConfig
 from playhead.engine.stream import Stream
 from playhead.engine.types import ChunkWork, Lane, ModelInfo, Urgency
 from playhead.engine.watch import Watch
 
 LOOKAHEAD = 1.0
 """Seconds of frames that the backbone may be ahead of the codec."""
-
-Key = tuple[float, float, int]
 
 EVERY_LANE = frozenset(Lane)
 NO_LANE: frozenset[Lane] = frozenset()
@@ -143,9 +141,14 @@ class Survey:
         return _margin(stream, self._needed(), self.lead(stream), now)
 
     def _needed(self) -> float:
-        """Seconds that the lanes were measured to need for a background chunk."""
+        """Seconds that the lanes were measured to need for a background chunk.
+
+        In a crowd background work is overtaken for ever, and what it would take is not measured:
+        whoever is promoted needs what the urgent lane takes.
+        """
         needed = self._meters[Lane.BACKGROUND].sojourn.quantile(0.95)
-        return needed + self._meters[Lane.LM].service.quantile(0.95)
+        needed += self._meters[Lane.LM].service.quantile(0.95)
+        return max(needed, self._meters[Lane.URGENT].sojourn.quantile(0.95))
 
     def _look_at(
         self, stream: Stream, needed: float, now: float, turn: Turn, free: frozenset[Lane]
@@ -221,8 +224,11 @@ class Survey:
         if self._config.urgency is Urgency.NONE:
             queued = stream.queued_at if stream.queued_at is not None else now
             return policy.fifo(queued, utterance)
-        served = self._ledger.served(stream.request.client)
-        return policy.order(deadline, served, now, utterance)
+        served = self._ledger.served(stream.request.payer)
+        # In a crowd all are nearly dry: were only those who are dry already shared out by service,
+        # one with many utterances would always have a dry one, and go first.
+        soon = now + policy.OUTLAST * self._turnaround
+        return policy.order(deadline, served, stream.playhead.sent, soon, utterance)
 
 
 def _margin(stream: Stream, needed: float, lead: float, now: float) -> float:

@@ -75,7 +75,7 @@ class Request:
     """One utterance to be spoken."""
 
     utterance: int  # unique in the process
-    client: str  # who is served: key of fairness and of the learned lead
+    client: str  # who is served: key of the learned lead and of the network's delay
     voice: str
     speed: float = 1.0
     seed: int = 0
@@ -85,6 +85,12 @@ class Request:
     ahead: float = 0.0  # seconds of earlier speech that the listener still has to play
     language: str = "auto"  # of voices that speak several
     instruct: str = ""  # how to speak, in words, for voices that take it
+    account: str = ""  # who is answerable: key of fairness, shared by its clients; "": the client
+
+    @property
+    def payer(self) -> str:
+        """Whose share of the machine this utterance takes."""
+        return self.account or self.client
 
 
 @dataclass(frozen=True, slots=True)

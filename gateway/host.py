@@ -7,6 +7,7 @@ keeps one timer, and freezes the engine's work while the socket takes nothing. E
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from playhead.engine import clock
@@ -261,7 +262,7 @@ class SessionHost:
         self._live[utterance] = None
         self._hub.route(utterance, self)
         self._meter.opened(effect.request, now)
-        self._hub.engine.submit(effect.request)
+        self._hub.engine.submit(replace(effect.request, account=self.owner))
         if self._blocked:
             self._hold(utterance, now)
 

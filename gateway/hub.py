@@ -24,6 +24,9 @@ from playhead.gateway.session_queue import Fault
 POLICY_VIOLATION: Final = 1008
 REVOKED: Final = Fault("revoked", "the API key of this session is no longer valid")
 
+ENCODERS: Final = "encoder"
+"""What the names of the encoder threads begin with."""
+
 
 class Hub:
     """All sessions of the process. Event loop only, except :meth:`deliver`."""
@@ -43,7 +46,7 @@ class Hub:
         self.counters: Counter[str] = Counter()  # of sessions that have ended
         self.drain_deadline: float | None = None
         self._routes: dict[int, SessionHost] = {}
-        self._threads = ThreadPoolExecutor(encoder_threads, thread_name_prefix="encoder")
+        self._threads = ThreadPoolExecutor(encoder_threads, thread_name_prefix=ENCODERS)
         self.engine = open_engine(self.deliver)
 
     # -- engine to sessions -----------------------------------------------------------------

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from importlib import metadata
 from itertools import count
@@ -20,6 +21,7 @@ from playhead.gateway.access_guard import Guard
 from playhead.gateway.agent import Agent
 from playhead.gateway.api.listener import open_api
 from playhead.gateway.gpu import GpuCollector
+from playhead.gateway.hub import ENCODERS
 from playhead.gateway.limits import Limits
 from playhead.gateway.listen import ListenError, Listeners, listen
 from playhead.gateway.models import Served, open_model
@@ -35,7 +37,8 @@ log: Final = logging.getLogger("playhead.gateway")
 EXIT_FAULT: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_ENGINE_DEAD: Final = 70
-ENGINE_CHECK: Final = 1.0
+ENGINE_CHECK: Final = 0.2
+THREAD_PATIENCE: Final = 1.0
 SWITCH_INTERVAL: Final = 0.0005
 
 
@@ -65,7 +68,20 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
         _share_interpreter()
-        return uvloop.run(_serve(settings, guard, facts, served, listeners))
+        return _leave(uvloop.run(_serve(settings, guard, facts, served, listeners)))
+
+
+def _leave(status: int) -> int:
+    """Python waits at exit for threads that are not daemons: a wire encoder that hangs would keep
+    the process for ever."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith(ENCODERS)]
+    for thread in threads:
+        thread.join(THREAD_PATIENCE)
+        if thread.is_alive():
+            log.critical("%s does not end; leaving without it", thread.name)
+            logging.shutdown()
+            os._exit(EXIT_ENGINE_DEAD)
+    return status
 
 
 def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
@@ -112,7 +128,8 @@ async def _serve(
     settings: Settings, guard: Guard, facts: ServerFacts, served: Served, listeners: Listeners
 ) -> int:
     def open_engine(deliver: Deliver) -> Engine:
-        engine = Engine(served.runner, EngineConfig(served.lanes, served.policy), deliver)
+        config = EngineConfig(served.lanes, served.policy, settings.stuck_after)
+        engine = Engine(served.runner, config, deliver)
         engine.start()
         return engine
 
@@ -134,7 +151,7 @@ async def _serve(
     if listeners.http is not None:
         _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
     dead = await _until_stopped(server, stop)
-    await server.drain(GOING_AWAY if dead else stop.result())
+    await server.drain(SERVICE_RESTART if dead else stop.result())
     await agent.stop()
     await api.stop()
     return EXIT_ENGINE_DEAD if dead else 0

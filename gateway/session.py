@@ -202,7 +202,9 @@ class Session:
         """
         if not self.can_resume(request):
             return refusal(self._dialogue.outcome(now) if self.owned_by(request) else None)
-        self._token_before = self._token_digest
+        # What the client has shown is what it knows: the token told before may have been lost
+        # on the way, more than once.
+        self._token_before = digest(request.token)
         self._token, self._token_digest = token, digest(token)
         self._channel.attached = True
         self._channel.outbox.acknowledge(request.seq)

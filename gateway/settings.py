@@ -106,6 +106,7 @@ class Settings:
     notsent_lowat: int = 16 * KIB
     write_limit: int = 16 * KIB
     encoder_threads: int = 2
+    stuck_after: float = 5.0
 
     def __post_init__(self) -> None:
         if self.keys is None and not self.open and not is_loopback(self.host):
@@ -193,6 +194,7 @@ OPTIONS: Final = (
     Option("notsent_lowat", _whole(KIB, 2**30), "TCP_NOTSENT_LOWAT", flag=False),
     Option("write_limit", _whole(KIB, 2**30), "bytes at which the writer waits", flag=False),
     Option("encoder_threads", _whole(1, 64), "threads that run wire encoders", flag=False),
+    Option("stuck_after", _seconds(0.2, 600), "seconds until work counts as stuck", flag=False),
 )
 DEFAULTS: Final = Settings()
 

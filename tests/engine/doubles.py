@@ -1,7 +1,7 @@
 """Stand-ins for the model and the lanes, scripted by the text they are given.
 
 Each character of the text is one frame (of 80 samples at 1 kHz, unless told otherwise), whose
-samples are their own positions. Some characters are more than that:
+samples tell their own positions (see ``ramp``). Some characters are more than that:
   A-Z  a word starts here          ~  a warning comes with it
   ?    its step fails, alone       #  decoding it fails, alone
   !    the whole step batch fails  %  the whole decode batch fails
@@ -46,6 +46,11 @@ def request(utterance: int, client: str | None = None, **more: object) -> Reques
 def machine(workers: int = 2, reserve: int = 1, batch: int = 1) -> LaneLimits:
     slots = dict.fromkeys(Lane, workers)
     return LaneLimits(workers, slots, dict.fromkeys(Lane, batch), reserve)
+
+
+def ramp(start: int, stop: int) -> Pcm:
+    """float32 [stop - start]: positions, exactly, and below full scale."""
+    return np.arange(start, stop, dtype=np.float32) / 2**16
 
 
 def report(
@@ -180,7 +185,7 @@ class FakeRunner:
         if "#" in self._text(chunk):
             return ArithmeticError("the decoding of this one broke")
         size = self.info.frame_samples
-        return np.arange(chunk.first * size, (chunk.first + chunk.frames) * size, dtype=np.float32)
+        return ramp(chunk.first * size, (chunk.first + chunk.frames) * size)
 
     def _word(self, text: str, frame: int) -> Word:
         return Word(text, frame * self.info.frame_samples, frame, frame + 1)
@@ -287,7 +292,7 @@ class Rig:
             case AudioChunk():
                 assert event.index == len(heard.chunks)
                 assert event.start == heard.samples
-                expected = np.arange(event.start, event.start + len(event.pcm))
+                expected = ramp(event.start, event.start + len(event.pcm))
                 np.testing.assert_array_equal(event.pcm, expected)
                 heard.samples += len(event.pcm)
                 heard.chunks.append(event)

@@ -38,7 +38,7 @@ def test_events_come_out_in_order_and_once() -> None:
 
 
 def test_the_terminal_event_says_how_much_was_made() -> None:
-    stream = Stream(request(7), Playhead(HZ, 0.0), LeadLearner(LeadLimits()), 0.0)
+    stream = Stream(request(7), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
     stream.playhead.on_sent(640, 1.0)
     outbox = Outbox()
     outbox.finish(stream, Finish.FAILED, "engine_error", "it broke")

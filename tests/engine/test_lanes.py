@@ -2,16 +2,19 @@
 
 import os
 import threading
+from collections.abc import Sequence
 from itertools import count
 from queue import SimpleQueue
 
+import numpy as np
 import pytest
 from doubles import FRAME, FakeRunner, request
 from playhead.engine import lanes as lanes_module
 from playhead.engine.lanes import NICENESS, Completion, CpuLanes, cpu_limits
 from playhead.engine.plan import Dispatch
 from playhead.engine.policy import LaneLimits
-from playhead.engine.types import ChunkWork, Lane, StepResult
+from playhead.engine.sound import NotSound
+from playhead.engine.types import ChunkWork, Lane, Pcm, StepResult
 
 WAIT = 10.0
 
@@ -37,7 +40,7 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self.runner.gate.set()
-        self.lanes.stop()
+        self.lanes.stop(WAIT)
 
     def get(self) -> Completion:
         return self.back.get(timeout=WAIT)
@@ -178,3 +181,36 @@ def test_where_priorities_cannot_be_set_workers_work_all_the_same(
         bench.say(1, "abcd")
         bench.lanes.dispatch(step(1))
         assert bench.get().steps is not None
+
+
+class Noise(FakeRunner):
+    """One stream's sound falls apart."""
+
+    def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
+        made = super().decode(chunks)
+        return [
+            np.full_like(pcm, np.nan) if chunk.utterance == 2 else pcm
+            for chunk, pcm in zip(chunks, made, strict=True)
+        ]
+
+
+def test_what_is_no_sound_fails_its_stream_alone() -> None:
+    with Bench(runner=Noise()) as bench:
+        for number in (1, 2, 3):
+            bench.say(number, "abcd")
+        bench.lanes.dispatch(chunk(1, 2, 3))
+        done = bench.get()
+        assert done.chunks is not None
+        assert [isinstance(each, NotSound) for each in done.chunks] == [False, True, False]
+
+
+def test_who_is_at_work_can_be_seen() -> None:
+    with Bench(workers=2) as bench:
+        assert bench.lanes.at_work() == {}
+        bench.runner.gate.clear()
+        bench.say(1, "abcd")
+        bench.lanes.dispatch(step(1))
+        assert bench.runner.entered.acquire(timeout=WAIT)
+        ((worker, piece),) = bench.lanes.at_work().items()
+        assert worker.endswith("(lm lane)")
+        assert piece == 1

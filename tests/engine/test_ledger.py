@@ -1,7 +1,7 @@
 """Service accounts: on one scale, without credit for idling, without leaks."""
 
 import pytest
-from playhead.engine.ledger import ServiceLedger
+from playhead.engine.ledger import MOST_OWED, ServiceLedger
 
 
 def test_service_adds_up_per_client() -> None:
@@ -97,3 +97,34 @@ def test_a_client_that_comes_back_before_it_is_gone_keeps_its_account() -> None:
 def test_leaving_without_having_joined_is_a_fault() -> None:
     with pytest.raises(KeyError):
         ServiceLedger().leave("a")
+
+
+def test_who_is_being_served_is_counted() -> None:
+    ledger = ServiceLedger()
+    for client in ("a", "a", "b"):
+        ledger.join(client)
+    assert (ledger.live("a"), ledger.live("b"), ledger.live("c"), ledger.clients) == (2, 1, 0, 2)
+
+
+def test_what_was_made_in_plenty_is_no_debt_for_ever() -> None:
+    ledger = ServiceLedger()
+    for client in ("much", "little"):
+        ledger.join(client)
+    for _ in range(3600):
+        ledger.serve("much", 20.0)
+        ledger.serve("little", 1.0)
+    ledger.join("new")
+    assert ledger.served("new") == ledger.served("little") == 3600.0
+    assert 0.0 < ledger.served("much") - ledger.served("new") <= MOST_OWED + 20.0
+
+
+def test_leaving_and_coming_back_wipes_no_debt() -> None:
+    ledger = ServiceLedger()
+    for client in ("a", "b"):
+        ledger.join(client)
+    for _ in range(10):
+        ledger.serve("a", 5.0)
+        ledger.serve("b", 1.0)
+        ledger.leave("a")
+        ledger.join("a")
+    assert ledger.served("a") - ledger.served("b") > MOST_OWED / 2

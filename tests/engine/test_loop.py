@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from doubles import FRAME, FakeRunner, machine, report, request
+from playhead.engine import loop
 from playhead.engine.lead import LeadLimits
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.picture import EnginePicture
@@ -338,6 +339,75 @@ def test_what_was_ready_to_be_told_is_told_before_the_engine_dies() -> None:
         Finish.FAILED,
     ]
     assert mailbox.end_of(2).code == "bad_value"
+
+
+IMPATIENT = EngineConfig(machine(), FAR, stuck_after=0.3)
+
+
+def test_a_lane_that_does_not_come_back_ends_the_engine(caplog: pytest.LogCaptureFixture) -> None:
+    runner, mailbox = FakeRunner(), Mailbox()
+    engine = Engine(runner, IMPATIENT, mailbox)
+    engine.start()
+    runner.gate.clear()
+    say(engine, 1, "abcd")
+    say(engine, 2, "abcd")
+    for number in (1, 2):
+        assert mailbox.end_of(number).message == "the engine stopped: Stuck"
+    assert "lm lane) has not come back" in str(engine.dead)
+    say(engine, 3, "abcd")
+    assert mailbox.end_of(3).code == "engine_error"
+    runner.gate.set()
+    engine.stop()
+    assert len(mailbox.calls) == 2, "what comes back too late is not told"
+
+
+def test_a_model_that_holds_up_the_engines_own_thread_ends_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner, mailbox, freed = FakeRunner(), Mailbox(), threading.Event()
+
+    def hang(utterance: int, delta: str, **_: bool) -> bool:
+        assert freed.wait(WAIT)
+        return False
+
+    engine = Engine(runner, IMPATIENT, mailbox)
+    engine.start()
+    engine.submit(request(1))
+    while engine.stats().live == 0:
+        threading.Event().wait(0.001)
+    monkeypatch.setattr(runner, "push_text", hang)
+    engine.push_text(1, "abcd", end=True)
+    engine.cancel(1)
+    assert mailbox.end_of(1).message == "the engine stopped: Stuck"
+    assert mailbox.threads == {"playhead-watchdog"}
+    assert "the engine's thread" in str(engine.dead)
+    freed.set()
+    engine.stop()
+    assert len(mailbox.finished(1)) == 1, "the thread that went on after all tells nothing"
+
+
+def test_a_busy_engine_is_not_stuck() -> None:
+    runner, mailbox = FakeRunner(), Mailbox()
+    engine = Engine(runner, IMPATIENT, mailbox)
+    engine.start()
+    for number in range(60):
+        say(engine, number, "a" * 30)
+        mailbox.end_of(number)
+        threading.Event().wait(0.01)
+    engine.stop()
+    assert engine.dead is None
+
+
+def test_stop_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loop, "STOP_PATIENCE", 0.05)
+    with running() as (engine, _, runner):
+        runner.gate.clear()
+        say(engine, 1, "abcd")
+        assert runner.entered.acquire(timeout=WAIT)
+        engine.stop()
+        assert "does not end" in caplog.text
 
 
 def test_dying_with_nobody_to_tell_says_nothing() -> None:

@@ -14,7 +14,7 @@ KEY = (0.0, 0.0, 0)
 
 
 def stream(utterance: int) -> Stream:
-    made = Stream(request(utterance), Playhead(HZ, 0.0), LeadLearner(LeadLimits()), 0.0)
+    made = Stream(request(utterance), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
     made.ready = 10
     return made
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playhead.engine.anchor import TOLERANCE
-from playhead.engine.playhead import FASTEST, FRESH, STALE, Playhead
+from playhead.engine.floor import QUICKEST
+from playhead.engine.playhead import FRESH, STALE, Playhead
 from playhead.engine.types import ListenerState, Report, Source
 from truth_player import RATE, TICK, Script, TruthPlayer
 
@@ -39,14 +40,12 @@ def test_before_anything_is_sent_the_listener_has_been_waiting_since_it_asked() 
     assert (head.runway(12.0), head.depth(12.0), head.received(12.0), head.sent) == (0, 0, 0, 0)
     assert head.confidence(12.0) == 0.0
     assert head.estimated(12.0)
-    assert head.first_sent is None
     assert head.starved == 0.0
 
 
 def test_open_loop_the_listener_plays_from_arrival_without_a_break() -> None:
     head = belief(one_way=0.1)
     head.on_sent(1000, 5.0)
-    assert head.first_sent == 5.0
     assert head.deadline(5.0) == pytest.approx(6.1)
     assert head.runway(5.0) == pytest.approx(1.1)
     assert head.received(5.05) == 0
@@ -58,7 +57,6 @@ def test_open_loop_the_listener_plays_from_arrival_without_a_break() -> None:
     assert head.deadline(5.5) == pytest.approx(6.6)
     assert head.consumed(6.6) == 1500
     assert head.runway(9.0) == 0.0
-    assert head.first_sent == 5.0
 
 
 def test_open_loop_audio_that_comes_too_late_starts_over_at_its_arrival() -> None:
@@ -302,14 +300,14 @@ def test_nobody_can_have_played_faster_than_the_fastest() -> None:
     head.on_sent(2200, 0.0)
     head.on_report(said(2200, 0, S.PLAYING, 50.0), 0.5)
     assert head.counters.clamped == 1
-    assert head.deadline(0.5) == pytest.approx(2.2 / FASTEST)
-    assert head.runway(0.5) == pytest.approx(2.2 / FASTEST - 0.5)
+    assert head.deadline(0.5) == pytest.approx(2.2 / QUICKEST)
+    assert head.runway(0.5) == pytest.approx(2.2 / QUICKEST - 0.5)
 
 
 def test_a_claim_within_the_tolerance_is_not_counted() -> None:
     head = belief()
     head.on_sent(2200, 0.0)
-    at = 2.2 / FASTEST - TOLERANCE
+    at = 2.2 / QUICKEST - TOLERANCE
     head.on_report(said(2200, 0, S.PLAYING, 50.0), at + 1e-6)
     assert head.counters.clamped == 0
 
@@ -320,13 +318,13 @@ def test_nobody_waits_who_must_hold_its_threshold() -> None:
     head.on_report(said(2200, 0, S.STALLED, 50.0), 0.5)  # it must hold 1.5 s at the least
     assert not head.waiting
     assert head.counters.clamped == 1
-    assert head.deadline(0.5) == pytest.approx(2.2 / FASTEST)
+    assert head.deadline(0.5) == pytest.approx(2.2 / QUICKEST)
     head.on_report(said(2200, 0, S.STALLED, 51.2), 1.7)  # 0.3 s: this may be true
     assert head.waiting
     assert head.counters.clamped == 1
     head.on_sent(330, 1.7)  # 0.33 s on top of what it claims; 0.6 s at the least
     assert not head.waiting, "the floor holds between reports too"
-    assert head.deadline(1.7) == pytest.approx(2.2 / FASTEST + 0.3)
+    assert head.deadline(1.7) == pytest.approx(2.2 / QUICKEST + 0.3)
     assert head.counters.clamped == 1, "that was no report"
 
 
@@ -379,13 +377,13 @@ def meet(
             samples = todo.pop(0)[1]
             truth.send(samples, now)
             head.on_sent(samples, now)
-            if meeting.last is None and head.first_sent == now:
+            if meeting.last is None and head.sent == samples:  # the first
                 meeting.anchored = now
         yield meeting
 
 
 THRESHOLDS = st.sampled_from([0.0, 0.1, 0.25, 0.5])
-RATES = st.floats(0.9, FASTEST)
+RATES = st.floats(0.9, QUICKEST)
 DELAYS = st.integers(0, 15).map(lambda ticks: ticks * TICK)
 QUANTUM = 2 * TICK  # the player moves in ticks, and a report counts whole ones
 
@@ -553,9 +551,9 @@ def check_floor(script: Script, sends: Sends, tell: Tell) -> Playhead:
     floor, sent, before = 0.0, 0, 0.0  # seconds of audio the fastest player would hold
     for meeting in meet(script, sends, 3.0, tell):
         now, head = meeting.now, meeting.head
-        floor = max(0.0, floor - (now - before) * FASTEST) + (head.sent - sent) / RATE
+        floor = max(0.0, floor - (now - before) * QUICKEST) + (head.sent - sent) / RATE
         sent, before = head.sent, now
-        least = floor / FASTEST
+        least = floor / QUICKEST
         assert head.runway(now) >= least - 1e-9
         assert head.runway(now) <= head.sent / RATE + 2 * (script.one_way + TOLERANCE)
         if head.waiting:

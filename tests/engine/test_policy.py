@@ -10,7 +10,6 @@ from playhead.engine.policy import (
     PAD,
     LaneLimits,
     PolicyConfig,
-    admit,
     chunk_frames,
     cover,
     fifo,
@@ -129,12 +128,12 @@ def test_a_steady_backbone_gets_growing_chunks_not_crumbs() -> None:
 def test_earliest_deadline_first_and_among_the_dry_the_least_served() -> None:
     now = 100.0
     keys = {
-        "dry for long, served much": order(90.0, 50.0, now, 1),
-        "just dry, served little": order(99.9, 10.0, now, 2),
-        "dry, served as little, came later": order(50.0, 10.0, now, 3),
-        "soon": order(100.2, 0.0, now, 4),
-        "later": order(101.0, 0.0, now, 5),
-        "never": order(math.inf, 0.0, now, 6),
+        "dry for long, served much": order(90.0, 50.0, 0.0, now, 1),
+        "just dry, served little": order(99.9, 10.0, 0.0, now, 2),
+        "dry, served as little, came later": order(50.0, 10.0, 0.0, now, 3),
+        "soon": order(100.2, 0.0, 0.0, now, 4),
+        "later": order(101.0, 0.0, 0.0, now, 5),
+        "never": order(math.inf, 0.0, 0.0, now, 6),
     }
     assert sorted(keys, key=keys.__getitem__) == [
         "just dry, served little",
@@ -192,28 +191,6 @@ def test_background_work_leaves_the_reserve_alone(
 
 def test_without_a_reserve_background_work_may_take_every_worker() -> None:
     assert limits(4, reserve=0).free(Lane.BACKGROUND, busy()) == 4
-
-
-# -- admission --------------------------------------------------------------------------------
-
-
-def test_admission_counts_utterances_and_measured_cost() -> None:
-    config = PolicyConfig(max_live=10, max_utilisation=0.9)
-    assert admit(9, 9, 0.0, 1, config) is None
-    full = admit(10, 0, 0.0, 1, config)
-    assert full is not None
-    assert (full.code, full.retry_after) == ("overloaded", 1.0)
-    assert "10 utterances" in full.message
-    assert admit(9, 3, 0.2, 1, config) is None  # 80 %
-    dear = admit(4, 4, 0.2, 1, config)  # 100 %
-    assert dear is not None
-    assert (dear.code, dear.retry_after) == ("overloaded", 1.0)
-    assert "100%" in dear.message
-    assert admit(4, 4, 0.2, 2, config) is None  # half of two workers
-
-
-def test_an_idle_machine_never_refuses() -> None:
-    assert admit(3, 0, 50.0, 1, PolicyConfig()) is None
 
 
 def test_defaults_are_the_reported_playhead_and_learned_leads() -> None:

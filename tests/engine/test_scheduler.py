@@ -648,7 +648,7 @@ class Market:
     def __init__(self, supply: float, lie: str | None) -> None:
         model = replace(MODEL, sample_rate=160, chunk_frames=(1,))
         assert model.frame_samples / model.sample_rate == self.AUDIO
-        policy = PolicyConfig(lead=LeadLimits(fixed=2.0), max_live=99, max_utilisation=99.0)
+        policy = PolicyConfig(lead=LeadLimits(fixed=2.0), max_live=99, max_utilisation=math.inf)
         self.scheduler = Scheduler(model, machine(workers=1), policy)
         self.cost = self.AUDIO / (supply * self.CLIENTS)
         self.lie = lie

@@ -11,7 +11,7 @@ from playhead.engine.types import Lane, ListenerState, Word
 
 
 def stream(**state: object) -> Stream:
-    made = Stream(request(1), Playhead(HZ, 0.0), LeadLearner(LeadLimits()), 0.0)
+    made = Stream(request(1), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
     for name, value in state.items():
         setattr(made, name, value)
     return made

@@ -48,7 +48,6 @@ class World:
             request(number, start_threshold=threshold),
             Playhead(HZ, now, start_threshold=threshold, use_reports=reports),
             LeadLearner(self.config.lead),
-            now,
             ready=ready,
         )
         for name, value in state.items():

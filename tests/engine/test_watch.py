@@ -11,7 +11,7 @@ from playhead.engine.watch import Watch
 
 def stream(utterance: int) -> Stream:
     request = Request(utterance, "client", "voice")
-    return Stream(request, Playhead(24_000, 0.0), LeadLearner(LeadLimits()), 0.0)
+    return Stream(request, Playhead(24_000, 0.0), LeadLearner(LeadLimits()))
 
 
 def names(streams: list[Stream]) -> list[int]:

@@ -290,12 +290,15 @@ def test_a_token_is_good_until_the_next_one_is_known_to_have_arrived() -> None:
     talk.session.resume(BACK, "t2", 2.0)  # this ready is lost with its socket
     talk.session.detach(3.0)
     assert talk.session.can_resume(BACK)
-    talk.session.resume(BACK, "t3", 4.0)
-    talk.say(m.Ping(0.0), 5.0)  # the client has read the ready
-    talk.session.detach(6.0)
-    assert not talk.session.can_resume(BACK)
-    assert not talk.session.can_resume(m.ResumeFrom("s1", "t2", 1))
-    assert talk.session.can_resume(m.ResumeFrom("s1", "t3", 1))
+    talk.session.resume(BACK, "t3", 4.0)  # and this one, too
+    talk.session.detach(5.0)
+    assert talk.session.can_resume(BACK), "it is all that the client knows"
+    talk.session.resume(BACK, "t4", 6.0)
+    talk.say(m.Ping(0.0), 7.0)  # the client has read the ready
+    talk.session.detach(8.0)
+    for lost in ("t1", "t2", "t3"):
+        assert not talk.session.can_resume(m.ResumeFrom("s1", lost, 1))
+    assert talk.session.can_resume(m.ResumeFrom("s1", "t4", 1))
 
 
 def test_a_pause_outlives_a_cut() -> None:

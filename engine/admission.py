@@ -1,0 +1,102 @@
+"""Who is let in: one clear refusal, early, instead of a stutter for everybody. Pure.
+
+Three questions, asked of what was measured: does one more utterance fit what the lanes can make in
+the long run; can they make everybody safe soon, the newcomer among them; and, when there is little
+left, has whoever asks had its share of the places.
+"""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from playhead.engine.ledger import ServiceLedger
+from playhead.engine.meters import Meters
+from playhead.engine.policy import PolicyConfig, Refusal
+from playhead.engine.stream import Stream
+
+SAFE = 0.6
+"""Seconds of runway that everybody should have soon: the least lead."""
+
+SOON = 0.4
+"""Seconds of the machine that may be owed: what a newcomer waits for its safety at the worst. A
+burst of newcomers would else be let in on the costs of a machine at rest, all at once."""
+
+GUESSED_COST = 0.05
+"""Lane seconds per second of speech while nothing has been measured."""
+
+CROWDED = 0.8
+"""Share of what can be promised from which places are shared out by accounts."""
+
+COME_BACK = 1.0
+"""Seconds after which somebody will have ended, in a full house of utterances of some seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The machine as a newcomer finds it. ``cost``: lane seconds per second of speech, 0 while
+    unknown."""
+
+    live: int  # utterances that hold a slot
+    playing: int  # of them, those whose listener is not held
+    missing: float  # seconds of speech that these lack to be safe
+    cost: float
+    accounts: int = 1  # that are being served, with the one that asks
+    own: int = 0  # live utterances of the one that asks
+
+
+def measure(
+    streams: Collection[Stream], ledger: ServiceLedger, meters: Meters, payer: str, now: float
+) -> Load:
+    """The load at ``now``, as an utterance of ``payer`` finds it."""
+    own = ledger.live(payer)
+    return Load(
+        live=len(streams),
+        playing=sum(not stream.playhead.frozen for stream in streams),
+        missing=missing(streams, now),
+        cost=meters.cost_per_second(),
+        accounts=ledger.clients + (own == 0),
+        own=own,
+    )
+
+
+def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
+    """Why one more utterance cannot be promised gapless speech now, or None."""
+    if load.live >= config.max_live:
+        return _overloaded(f"{load.live} utterances are being spoken, the limit", COME_BACK)
+    if load.playing == 0:
+        return None
+    utilisation = (load.playing + 1) * load.cost / workers
+    if utilisation > config.max_utilisation:
+        wanted = f"one more utterance would need {utilisation:.0%} of the machine"
+        return _overloaded(wanted, COME_BACK)
+    owed = (load.missing + SAFE) * (load.cost or GUESSED_COST) / workers
+    if owed > SOON and math.isfinite(config.max_utilisation):
+        work = f"{owed:.1f} s of work are owed to those who were let in just now"
+        return _overloaded(work, owed - SOON + SOON / 4)
+    crowded = max(utilisation / config.max_utilisation, (load.live + 1) / config.max_live)
+    if crowded > CROWDED and load.own + 1 > _share(load, workers, config):
+        mine = f"{load.own} utterances are this account's share of a crowded machine"
+        return _overloaded(mine, COME_BACK)
+    return None
+
+
+def _share(load: Load, workers: int, config: PolicyConfig) -> float:
+    """Utterances at a time that each account can have, one at the least."""
+    lanes = config.max_utilisation * workers / load.cost if load.cost else math.inf
+    return max(1.0, min(config.max_live, lanes) / load.accounts)
+
+
+def _overloaded(message: str, retry_after: float) -> Refusal:
+    return Refusal("overloaded", message, retry_after)
+
+
+def missing(streams: Iterable[Stream], now: float) -> float:
+    """Seconds of speech that listeners lack to be safe: those that play, or wait to."""
+    lacking = (SAFE - s.playhead.runway(now) for s in streams if not _cared_for(s))
+    return sum(seconds for seconds in lacking if seconds > 0.0)
+
+
+def _cared_for(stream: Stream) -> bool:
+    """Nothing more has to be made for it, or not now."""
+    done = stream.ended and stream.taken == stream.ready
+    return stream.dead or stream.playhead.frozen or done

@@ -1,0 +1,70 @@
+"""Utterances on their way into the model and the scheduler, and out of the model again.
+
+Whatever the model's front end raises costs the one utterance, nobody else. Engine's thread only.
+"""
+
+import logging
+
+from playhead.engine.scheduler import Scheduler
+from playhead.engine.types import EngineEvent, Finish, Finished, Request, Runner
+
+log = logging.getLogger(__name__)
+
+
+class Intake:
+    """Opens, feeds and closes utterances."""
+
+    def __init__(self, runner: Runner, scheduler: Scheduler) -> None:
+        self._runner = runner
+        self._scheduler = scheduler
+        self._refused: list[EngineEvent] = []
+
+    def submit(self, request: Request, now: float) -> None:
+        """Let an utterance in, or keep its refusal for :meth:`refusals`."""
+        try:
+            self._runner.open(request)
+        except ValueError as fault:
+            self._refuse(request.utterance, "bad_value", str(fault), None)
+            return
+        except Exception as fault:
+            # A fault of the model with one request must not stop the others.
+            log.exception("the model cannot open utterance %d", request.utterance)
+            self._refuse(request.utterance, "engine_error", _describe(fault), None)
+            return
+        refusal = self._scheduler.submit(request, now)
+        if refusal:
+            self.close(request.utterance)
+            self._refuse(request.utterance, refusal.code, refusal.message, refusal.retry_after)
+
+    def text(self, utterance: int, delta: str, flush: bool, end: bool) -> None:
+        """Text for a live utterance."""
+        if not self._scheduler.speaks(utterance):
+            return
+        try:
+            steppable = self._runner.push_text(utterance, delta, flush=flush, end=end)
+        except Exception as fault:
+            # A text that breaks the model's front end costs its own utterance, nobody else's.
+            log.exception("the model cannot take the text of utterance %d", utterance)
+            self._scheduler.fail(utterance, "engine_error", _describe(fault))
+        else:
+            self._scheduler.text(utterance, steppable)
+
+    def close(self, utterance: int) -> None:
+        """Free what the model holds of an utterance."""
+        try:
+            self._runner.close(utterance)
+        except Exception:
+            # Its listener has its terminal event; what leaks is the model's to find.
+            log.exception("the model cannot close utterance %d", utterance)
+
+    def refusals(self) -> list[EngineEvent]:
+        """Take all refusals since the last call."""
+        refused, self._refused = self._refused, []
+        return refused
+
+    def _refuse(self, utterance: int, code: str, message: str, retry_after: float | None) -> None:
+        self._refused.append(Finished(utterance, Finish.FAILED, 0, code, message, retry_after))
+
+
+def _describe(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {fault}"

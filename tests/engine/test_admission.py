@@ -1,0 +1,131 @@
+"""Who is let in: by what fits, by what is owed, and by shares."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from doubles import HZ, request
+from playhead.engine.admission import (
+    CROWDED,
+    GUESSED_COST,
+    SAFE,
+    SOON,
+    Load,
+    measure,
+    missing,
+    refusal,
+)
+from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.ledger import ServiceLedger
+from playhead.engine.meters import Meters
+from playhead.engine.playhead import Playhead
+from playhead.engine.policy import PolicyConfig
+from playhead.engine.stream import Stream
+from playhead.engine.types import ListenerState
+
+CONFIG = PolicyConfig(max_live=10, max_utilisation=0.9)
+CALM = Load(live=3, playing=3, missing=0.0, cost=0.1)
+
+
+def why(load: Load, config: PolicyConfig = CONFIG, workers: int = 1) -> str:
+    refused = refusal(load, workers, config)
+    if refused is None:
+        return ""
+    assert refused.code == "overloaded"
+    assert refused.retry_after > 0
+    return refused.message
+
+
+def test_a_calm_machine_lets_in() -> None:
+    assert why(CALM) == ""
+
+
+def test_the_places_are_counted() -> None:
+    assert why(replace(CALM, live=9)) == ""
+    assert "10 utterances" in why(replace(CALM, live=10, playing=0))
+
+
+def test_the_measured_cost_is_counted() -> None:
+    assert why(Load(9, 3, 0.0, 0.2)) == ""  # 80 %
+    assert "100%" in why(Load(4, 4, 0.0, 0.2))
+    assert why(Load(4, 4, 0.0, 0.2), workers=2) == "", "half of two workers"
+
+
+def test_a_machine_where_nobody_plays_never_refuses() -> None:
+    assert why(Load(3, 0, 0.0, 50.0)) == ""
+
+
+def test_a_burst_is_let_in_as_fast_as_it_can_be_made_safe() -> None:
+    can = 0.0
+    while not why(replace(CALM, missing=can)):
+        can += SAFE
+    assert (can - SAFE + SAFE) * CALM.cost <= SOON < (can + SAFE) * CALM.cost
+    refused = refusal(replace(CALM, missing=can), 1, CONFIG)
+    assert refused is not None
+    assert 0.0 < refused.retry_after < 1.0
+    assert "owed" in refused.message
+
+
+def test_what_is_owed_is_guessed_until_it_is_known() -> None:
+    most = SOON / GUESSED_COST
+    assert why(Load(1, 1, most - SAFE, 0.0)) == ""
+    assert "owed" in why(Load(1, 1, most, 0.0))
+
+
+def test_where_places_are_the_only_limit_nothing_is_owed() -> None:
+    config = PolicyConfig(max_live=10, max_utilisation=math.inf)
+    assert why(Load(1, 1, 1e9, 5.0), config) == ""
+
+
+def test_a_crowded_machine_is_shared_out() -> None:
+    crowded = replace(CALM, live=8, playing=4, cost=0.0)
+    assert why(replace(crowded, accounts=2, own=4)) == ""
+    assert "share" in why(replace(crowded, accounts=2, own=5))
+    assert why(replace(crowded, accounts=2, own=5, live=6)) == "", "there is room for all"
+    assert why(replace(crowded, accounts=1, own=8)) == "", "nobody else wants it"
+    assert why(replace(crowded, accounts=30, own=0)) == "", "one place is everybody's"
+    assert "share" in why(replace(crowded, accounts=30, own=1))
+
+
+def test_shares_follow_the_measured_cost() -> None:
+    load = Load(7, 7, 0.0, 0.1, accounts=2, own=3)  # nine places, 89 % promised
+    assert 8 * 0.1 / CONFIG.max_utilisation > CROWDED
+    assert why(load) == ""
+    assert "share" in why(replace(load, own=4))
+
+
+def stream(sent: float = 0.0) -> Stream:
+    made = Stream(request(1), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
+    if sent:
+        made.playhead.on_sent(round(sent * HZ), 0.0)
+    return made
+
+
+def test_missing_is_what_listeners_lack() -> None:
+    assert missing([], 0.0) == 0.0
+    assert missing([stream(), stream(0.2), stream(5.0)], 0.0) == pytest.approx(2 * SAFE - 0.2)
+    assert missing([stream(5.0)], 4.9) == pytest.approx(SAFE - 0.1)
+
+
+def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:
+    over, held, spoken = stream(), stream(), stream()
+    over.dead = True
+    held.playhead.hold(ListenerState.PAUSED, 0.0)
+    spoken.ended, spoken.ready, spoken.taken = True, 4, 4
+    assert missing([over, held, spoken], 0.0) == 0.0
+    spoken.taken = 3
+    assert missing([spoken], 0.0) == SAFE
+
+
+def test_the_load_is_measured() -> None:
+    ledger, meters = ServiceLedger(), Meters.starting_from(0.02)
+    for account in ("a", "a", "b"):
+        ledger.join(account)
+    held = stream()
+    held.playhead.hold(ListenerState.PAUSED, 0.0)
+    streams = [stream(), stream(0.2), held]
+    load = measure(streams, ledger, meters, "a", 0.0)
+    assert (load.live, load.playing, load.cost) == (3, 2, 0.0)
+    assert (load.accounts, load.own) == (2, 2)
+    assert load.missing == pytest.approx(2 * SAFE - 0.2)
+    assert measure(streams, ledger, meters, "new", 0.0).accounts == 3

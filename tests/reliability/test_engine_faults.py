@@ -1,0 +1,148 @@
+"""Every fault of the engine that can be injected: who pays for it, and that nobody else does."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faulty import FaultyRunner
+from kit import Bare, client, served
+from live import live_server, sound
+from playhead.gateway import messages as m
+from websockets.exceptions import ConnectionClosed
+
+EXIT_ENGINE_DEAD = 70
+BYSTANDERS = ("The first neighbour.", "And the second one.", "A third, further off.")
+
+
+def run(case: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(case, 40))
+
+
+async def hears(url: str, text: str) -> None:
+    """An utterance comes over bit for bit."""
+    async with client(url) as bare:
+        await bare.send(m.Text(text), m.End())
+        np.testing.assert_array_equal(await bare.all_audio(), sound(text))
+
+
+async def fails(url: str, text: str) -> m.Failed:
+    async with client(url) as bare:
+        await bare.send(m.Text(text), m.End())
+        failed = await bare.until(m.Failed)
+        await bare.send(m.Text("Once more."), m.End())
+        np.testing.assert_array_equal(await bare.all_audio(2), sound("Once more."))
+        return failed
+
+
+@pytest.mark.parametrize("sign", ["text", "step", "decode", "nan", "inf", "loud"])
+def test_a_fault_of_one_utterance_is_its_own(sign: str) -> None:
+    runner = FaultyRunner()
+
+    async def main() -> None:
+        async with live_server(runner) as url:
+            url += "/v1/session"
+            others = [hears(url, text) for text in BYSTANDERS]
+            failed, *_ = await asyncio.gather(fails(url, f"Here {{{sign}}} it is."), *others)
+            assert failed.code == "engine_error"
+            assert failed.heard_text + failed.unheard_text == f"Here {{{sign}}} it is."
+
+    run(main())
+    assert runner._texts == {}, "everything was closed"
+
+
+def test_a_batch_that_breaks_costs_those_in_it_and_nobody_after() -> None:
+    async def main() -> None:
+        async with live_server(FaultyRunner()) as url:
+            url += "/v1/session"
+            failed = await fails(url, "The {batch} breaks.")
+            assert failed.code == "engine_error"
+            await asyncio.gather(*(hears(url, text) for text in BYSTANDERS))
+
+    run(main())
+
+
+def test_nothing_of_a_bad_chunk_is_heard() -> None:
+    async def main() -> None:
+        async with live_server(FaultyRunner()) as url, client(url + "/v1/session") as bare:
+            await bare.send(m.Text("All {nan} over."), m.End())
+            await bare.until(m.Failed)
+            assert np.isfinite(bare.heard()).all()
+
+    run(main())
+
+
+# -- the process ------------------------------------------------------------------------------
+
+
+async def told(bare: Bare) -> tuple[float, int]:
+    """Read to the end: when the utterance failed, and the close code."""
+    failed = await bare.until(m.Failed)
+    at = time.monotonic()
+    assert failed.code == "engine_error"
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            await bare.receive()
+    assert bare.socket.close_code is not None
+    return at, bare.socket.close_code
+
+
+@pytest.mark.parametrize("sign", ["dead", "stuck", "hang"])
+def test_when_the_engine_dies_all_are_told_and_the_process_ends(sign: str) -> None:
+    with served(PLAYHEAD_STUCK_AFTER="0.5") as (process, url):
+
+        async def main() -> None:
+            async with contextlib.AsyncExitStack() as stack:
+                bares = [await stack.enter_async_context(client(url)) for _ in range(4)]
+                idle = await stack.enter_async_context(client(url))
+                for bare in bares:
+                    await bare.send(m.Text("It goes on and on. " * 9))
+                    await bare.until(m.Audio)
+                began = time.monotonic()
+                await bares[0].send(m.Text(f"Now {{{sign}}}."), m.End())
+                ends = await asyncio.gather(*map(told, bares))
+                with contextlib.suppress(ConnectionClosed):
+                    while True:
+                        await idle.receive()
+                idle_told = time.monotonic()
+                first, last = min(at for at, _ in ends), max(at for at, _ in ends)
+                assert last - first < 1.0
+                assert idle_told - first < 1.5
+                assert {code for _, code in ends} == {1012}
+                assert first - began < 3.0, "0.5 s to be sure, and the watchdog's own way"
+
+        run(main())
+        assert process.wait(10) == EXIT_ENGINE_DEAD
+        assert process.stderr is not None
+        assert "shutting down" in process.stderr.read()
+
+
+def test_a_wire_encoder_that_hangs_does_not_keep_the_process() -> None:
+    with served(PLAYHEAD_DRAIN_TIMEOUT="0.2", FAULTY_ENCODER="hang") as (process, url):
+
+        async def main() -> None:
+            async with client(url) as bare, client(url) as other:
+                for each in (bare, other):  # all encoder threads
+                    await each.send(m.Text("It is never heard."), m.End())
+                await bare.until(m.Started)
+                process.terminate()
+                assert (await bare.until(m.Failed)).code == "draining"
+
+        run(main())
+        assert process.wait(10) == EXIT_ENGINE_DEAD
+
+
+def test_a_full_disk_under_the_log_costs_no_sound() -> None:
+    with Path("/dev/full").open("w") as full, served(stderr=full) as (process, url):
+
+        async def main() -> None:
+            await fails(url, "This {decode} is logged.")
+            await hears(url, BYSTANDERS[0])
+
+        run(main())
+        process.terminate()
+        assert process.wait(10) == 0
