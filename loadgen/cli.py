@@ -2,14 +2,17 @@
 
 import argparse
 import asyncio
+import contextlib
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from playhead.loadgen.figures import figures
 from playhead.loadgen.frontier import comparison
 from playhead.loadgen.habits import Caller
+from playhead.loadgen.namespace import NoNamespaces
 from playhead.loadgen.options import (
     UsageError,
     add_load,
@@ -23,17 +26,18 @@ from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
 from playhead.loadgen.selfcheck import check
-from playhead.loadgen.servers import ServerFailed, serving
+from playhead.loadgen.servers import ServerFailed, placed, serving
 from playhead.loadgen.session import SessionError
 from playhead.loadgen.slo import Objective, Search, search
 from playhead.loadgen.table import progress, table, verdict
 from playhead.loadgen.tally import Tally
-from playhead.loadgen.targets import OPENERS
+from playhead.loadgen.targets import OPENERS, endpoint
 from playhead.loadgen.workers import execute
 
 EXIT_MISSED = 1
 """Also: a run is invalid, or nothing was measured."""
 EXIT_USAGE = 2
+OWN_SERVER = "last: start a server of our own with the flags that follow, instead of --url"
 _QUIET = 5  # seconds between progress lines where nobody watches
 
 
@@ -43,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_parser = commands.add_parser("run", help="run one or several rates and report")
     add_load(run_parser)
     add_rates(run_parser)
+    add_serve(run_parser, OWN_SERVER)
     report_parser = commands.add_parser("report", help="judge raw records again")
     report_parser.add_argument("paths", type=Path, nargs="+", help=".jsonl files or their folders")
     report_parser.add_argument("--out", type=Path, help="folder of the report (none: only print)")
@@ -58,9 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_load(urgency_parser)
     add_rates(urgency_parser)
     add_settings(urgency_parser)
-    add_serve(urgency_parser)
+    add_serve(urgency_parser, "last: more flags of playhead serve")
     commands.add_parser("selfcheck", help="prove the generator on a server with planted faults")
     search_parser.add_argument("--tolerance", type=float, default=0.05, help="of the found rate")
+    add_serve(search_parser, OWN_SERVER)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = _COMMANDS[args.bench]
     try:
         return chosen(args)
-    except (UsageError, RecordError) as error:
+    except (UsageError, RecordError, NoNamespaces) as error:
         print(f"playhead bench: {error}", file=sys.stderr)
         return EXIT_USAGE
     except ServerFailed as error:
@@ -83,10 +89,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    asked = [plan for rate in args.rate for plan in plans(args, rate)]
-    args.out.mkdir(parents=True, exist_ok=True)
-    _check_target(asked[0])
-    return _close(_measure_all(asked, args.out), args.out)
+    with _server(args):
+        asked = [plan for rate in args.rate for plan in plans(args, rate)]
+        args.out.mkdir(parents=True, exist_ok=True)
+        _check_target(asked[0])
+        runs = _measure_all(asked, args.out)
+    return _close(runs, args.out)
+
+
+@contextlib.contextmanager
+def _server(args: argparse.Namespace) -> Iterator[None]:
+    """The server to be measured: one that runs already, or, with ``--serve``, one of our own."""
+    if args.serve is None:
+        if args.network == "namespace":
+            raise UsageError("--network namespace needs a server inside: add --serve as last flag")
+        yield
+        return
+    with placed(args.network, 0) as net, serving(args.serve, net) as args.url:
+        yield
 
 
 def _urgency(args: argparse.Namespace) -> int:
@@ -95,9 +115,11 @@ def _urgency(args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     runs: list[Run] = []
     for mode, lead in settings(args):
-        with serving(["--urgency", mode, "--lead", lead, *args.serve]) as url:
+        flags = ["--urgency", mode, "--lead", lead, *(args.serve or [])]
+        # The same weather for each: networks are drawn in the order of connections.
+        with placed(args.network, 0) as net, serving(flags, net) as url:
             own = [
-                replace(plan, url=url, label=f"{mode} {lead}", signal=mode, lead=lead)
+                replace(plan, url=endpoint(url), label=f"{mode} {lead}", signal=mode, lead=lead)
                 for plan in asked
             ]
             runs += _measure_all(own, args.out)
@@ -126,6 +148,11 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> int:
+    with _server(args):
+        return _search_on(args)
+
+
+def _search_on(args: argparse.Namespace) -> int:
     objective = Objective(strict=not args.lenient)
     args.out.mkdir(parents=True, exist_ok=True)
     _check_target(plans(args, args.start)[0])

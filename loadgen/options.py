@@ -10,7 +10,7 @@ from playhead.engine.types import Urgency
 from playhead.loadgen.arrivals import trace
 from playhead.loadgen.frontier import LEARNED
 from playhead.loadgen.habits import MIXES
-from playhead.loadgen.plan import PROCESSES, TARGETS, Plan
+from playhead.loadgen.plan import NETWORK_KINDS, PROCESSES, TARGETS, Plan
 from playhead.loadgen.targets import endpoint
 from playhead.loadgen.texts import Kind
 from playhead.loadgen.typist import SpeaksAfter
@@ -42,6 +42,7 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     add("--variation", type=float, default=2.0, help="of the gaps of --arrivals gamma")
     add("--trace", type=Path, help="file of --arrivals trace: seconds, one a line")
     add("--mix", choices=list(MIXES), default="strict", help="who listens")
+    add("--network", choices=NETWORK_KINDS, default="proxy", help="how bad networks are made")
     add("--texts", choices=[kind.value for kind in Kind], default=Kind.CONVERSATION.value)
     add("--pace", type=float, default=0.0, help="pieces of text a second (0: the text at once)")
     rules = [rule.value for rule in SpeaksAfter]
@@ -76,6 +77,7 @@ def plans(args: argparse.Namespace, rate: float) -> list[Plan]:
             warmup=args.warmup,
             window=args.window,
             mix=args.mix,
+            network=args.network,
             texts=Kind(args.texts),
             pace=args.pace,
             speaks_after=SpeaksAfter(rule),
@@ -103,11 +105,9 @@ def _trace(args: argparse.Namespace) -> tuple[float, ...]:
     return tuple(trace(args.trace.read_text(encoding="utf-8").splitlines()))
 
 
-def add_serve(parser: argparse.ArgumentParser) -> None:
+def add_serve(parser: argparse.ArgumentParser, told: str) -> None:
     """Has to be the last flag: all that follows is the server's."""
-    parser.add_argument(
-        "--serve", nargs=argparse.REMAINDER, default=[], help="last: more flags of playhead serve"
-    )
+    parser.add_argument("--serve", nargs=argparse.REMAINDER, help=told)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,8 @@ Target = Literal["playhead", "openai", "voxserve", "nari"]
 TARGETS: tuple[Target, ...] = ("playhead", "openai", "voxserve", "nari")
 IN_PIECES: frozenset[Target] = frozenset({"playhead", "nari"})
 """Targets that take a text piece by piece."""
+Network = Literal["proxy", "namespace"]
+NETWORK_KINDS: tuple[Network, ...] = ("proxy", "namespace")
 PROCESSES: tuple[Process, ...] = ("poisson", "constant", "gamma", "trace")
 
 
@@ -44,6 +46,7 @@ class Plan:
     warmup: float = 5.0
     window: float = 30.0
     mix: str = "strict"
+    network: Network = "proxy"  # how the mix's networks are made
     texts: Kind = Kind.CONVERSATION
     pace: float = 0.0
     speaks_after: SpeaksAfter = SpeaksAfter.CLAUSE

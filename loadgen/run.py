@@ -11,13 +11,14 @@ from typing import Any
 
 from playhead.engine.clock import monotonic
 from playhead.loadgen.keys import key_headers
+from playhead.loadgen.namespace import moved
 from playhead.loadgen.network import Proxy
 from playhead.loadgen.plan import Job, Plan, jobs
 from playhead.loadgen.pool import Pool, networks
 from playhead.loadgen.record import MetricsSample, Record
 from playhead.loadgen.scrape import watch
 from playhead.loadgen.session import Session, SessionError
-from playhead.loadgen.shaping import NETWORKS
+from playhead.loadgen.shaping import DIRECT, NETWORKS
 from playhead.loadgen.tally import Tally
 from playhead.loadgen.turn import Turn
 from playhead.loadgen.typist import possible, typed
@@ -120,8 +121,11 @@ class Generator:
 
     @contextlib.asynccontextmanager
     async def _paths(self) -> AsyncIterator[dict[str, str]]:
-        """Where to dial for each network of the mix, proxies running."""
-        urls = {"direct": self._plan.url}
+        """Where to dial for each network of the mix; proxies running where they are wanted."""
+        urls = {DIRECT: self._plan.url}
+        if self._plan.network == "namespace":
+            yield urls | {name: moved(self._plan.url, name) for name in networks(self._plan)}
+            return
         async with contextlib.AsyncExitStack() as stack:
             for name in networks(self._plan):
                 proxy = Proxy(self._plan.url, NETWORKS[name], self._plan.seed)

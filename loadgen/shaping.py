@@ -15,7 +15,8 @@ class Conditions:
 
     ``jitter`` is the most that is added to ``delay``. ``stall_every`` is the mean time from one
     stall to the next, ``stall`` the range of their lengths. After ``reset_after`` the connection
-    is reset; after ``black_hole_after`` nothing arrives any more, and nobody is told.
+    is reset; after ``black_hole_after`` nothing arrives any more, and nobody is told. ``loss`` is
+    the share of packets that are lost, where there are packets (packets.py).
     """
 
     delay: float = 0.0
@@ -25,6 +26,7 @@ class Conditions:
     stall: tuple[float, float] = (0.3, 1.5)
     reset_after: float = math.inf
     black_hole_after: float = math.inf
+    loss: float = 0.0
 
 
 DIRECT = "direct"
@@ -32,11 +34,15 @@ DIRECT = "direct"
 
 NETWORKS: dict[str, Conditions] = {
     "home": Conditions(delay=0.015, jitter=0.005, bandwidth=2.5e6),
-    "mobile": Conditions(delay=0.04, jitter=0.03, bandwidth=250e3),
-    "shaky": Conditions(delay=0.04, jitter=0.03, bandwidth=250e3, stall_every=6.0),
+    "mobile": Conditions(delay=0.04, jitter=0.03, bandwidth=250e3, loss=0.002),
+    "shaky": Conditions(delay=0.04, jitter=0.03, bandwidth=250e3, stall_every=6.0, loss=0.005),
     "resetting": Conditions(delay=0.015, reset_after=5.0),
     "black_hole": Conditions(delay=0.015, black_hole_after=5.0),
 }
+
+ORDER = (DIRECT, *NETWORKS)
+"""Their names by number, as namespaces tell them apart by address."""
+IN_ORDER = (Conditions(), *NETWORKS.values())
 
 
 class Weather:

@@ -76,6 +76,13 @@ def test_the_size_is_the_least_that_is_enough() -> None:
     assert answer.scaled[0].accelerator_hours < answer.days[0].accelerator_hours
 
 
+def test_a_large_crowd_is_sized_by_bisection() -> None:
+    demand = replace(CROWD, listeners=80_000.0, surges=2, surge=0.6)
+    answer = size(demand, CALM, refused=1e-3, seeds=1)
+    assert answer.bare == 17
+    assert answer.bare + 1 < answer.nodes < 17 * 1.6
+
+
 def parse(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     simulate.add_arguments(parser)

@@ -117,7 +117,7 @@ def test_signals_are_compared_on_servers_of_their_own(
     asked: list[list[str]] = []
 
     @contextmanager
-    def own(flags: list[str]) -> Iterator[str]:
+    def own(flags: list[str], net: None) -> Iterator[str]:
         asked.append(flags)
         with serving() as url:
             yield url
