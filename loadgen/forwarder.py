@@ -19,20 +19,41 @@ _IDLE = 1.0
 
 def forward(client: int, server: int, networks: list[Conditions], seed: int) -> None:
     """Never returns. Raises ``OSError`` when a device is gone."""
-    network = Network(networks, seed)
-    waiting: list[tuple[float, int, int, bytes]] = []
-    ids = count()
+    line = Line(client, server, Network(networks, seed))
     while True:
-        pause = max(0.0, waiting[0][0] - monotonic()) if waiting else _IDLE
-        ready, _, _ = select.select([client, server], [], [], pause)
+        ready, _, _ = select.select([client, server], [], [], line.pause(monotonic()))
         for device in ready:
-            other = server if device == client else client
-            for packet in _read(device):
-                at = network.release(packet, device == client, monotonic())
-                if at is not None:
-                    heapq.heappush(waiting, (at, next(ids), other, packet))
-        while waiting and waiting[0][0] <= monotonic():
-            _, _, device, packet = heapq.heappop(waiting)
+            line.take(device, monotonic())
+        line.deliver(monotonic())
+
+
+class Line:
+    """Packets that are under way between the two devices."""
+
+    def __init__(self, client: int, server: int, network: Network) -> None:
+        self._client = client
+        self._server = server
+        self._network = network
+        self._waiting: list[tuple[float, int, int, bytes]] = []
+        self._ids = count()
+
+    def pause(self, now: float) -> float:
+        """Seconds until something is due."""
+        return max(0.0, self._waiting[0][0] - now) if self._waiting else _IDLE
+
+    def take(self, device: int, now: float) -> None:
+        """Read what ``device`` has."""
+        up = device == self._client
+        other = self._server if up else self._client
+        for packet in _read(device):
+            at = self._network.release(packet, up, now)
+            if at is not None:
+                heapq.heappush(self._waiting, (at, next(self._ids), other, packet))
+
+    def deliver(self, now: float) -> None:
+        """Write what is due."""
+        while self._waiting and self._waiting[0][0] <= now:
+            _, _, device, packet = heapq.heappop(self._waiting)
             os.write(device, packet)
 
 
