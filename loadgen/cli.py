@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from playhead.loadgen.charts import charts
 from playhead.loadgen.figures import figures
 from playhead.loadgen.frontier import comparison
 from playhead.loadgen.habits import Caller
@@ -23,6 +24,7 @@ from playhead.loadgen.options import (
     settings,
 )
 from playhead.loadgen.plan import Plan
+from playhead.loadgen.png import NoPlots, write_png
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
 from playhead.loadgen.selfcheck import check
@@ -51,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     report_parser = commands.add_parser("report", help="judge raw records again")
     report_parser.add_argument("paths", type=Path, nargs="+", help=".jsonl files or their folders")
     report_parser.add_argument("--out", type=Path, help="folder of the report (none: only print)")
+    report_parser.add_argument("--png", type=Path, help="folder for its plots as PNG files")
     search_parser = commands.add_parser("search", help="find the highest rate that is good enough")
     add_load(search_parser)
     search_parser.add_argument("--lenient", action="store_true", help="C100 of 99 %% suffices")
@@ -74,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = _COMMANDS[args.bench]
     try:
         return chosen(args)
-    except (UsageError, RecordError, NoNamespaces) as error:
+    except (UsageError, RecordError, NoNamespaces, NoPlots) as error:
         print(f"playhead bench: {error}", file=sys.stderr)
         return EXIT_USAGE
     except ServerFailed as error:
@@ -144,7 +147,12 @@ def _close(runs: list[Run], out: Path) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    return _tell(collect(args.paths), args.out)
+    runs = collect(args.paths)
+    if args.png is not None:
+        args.png.mkdir(parents=True, exist_ok=True)
+        for path in write_png(charts(pool(runs)), args.png):
+            print(path)
+    return _tell(runs, args.out)
 
 
 def _search(args: argparse.Namespace) -> int:

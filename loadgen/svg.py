@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from playhead.loadgen.charts import Chart
 from playhead.loadgen.judge import Point, playhead
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.record import Record
@@ -13,14 +14,6 @@ WIDTH, HEIGHT = 640, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 34, 46
 COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8a5a9e", "#b07d12")
 _LANES = {"urgent": "#d1495b", "background": "#1b6ca8"}
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A named line. Points in any order of x."""
-
-    name: str
-    points: Sequence[Point]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +38,12 @@ class Frame:
         return " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
 
 
-def chart(title: str, x_label: str, y_label: str, series: Sequence[Series]) -> str:
-    """Lines with a marker at each point, all in one frame; empty text without any point."""
-    points = [point for each in series for point in each.points]
-    if not points:
-        return ""
+def draw(chart: Chart) -> str:
+    """Lines with a marker at each point, all in one frame; at least one point."""
+    points = [point for each in chart.series for point in each.points]
     frame = _frame([x for x, _ in points], max(y for _, y in points))
-    parts = [_axes(frame, x_label, y_label)]
-    for number, each in enumerate(series):
+    parts = [_axes(frame, chart.x_label, chart.y_label)]
+    for number, each in enumerate(chart.series):
         colour = COLOURS[number % len(COLOURS)]
         ordered = sorted(each.points)
         parts.append(
@@ -65,7 +56,7 @@ def chart(title: str, x_label: str, y_label: str, series: Sequence[Series]) -> s
             for x, y in ordered
         ]
         parts.append(_key(number, each.name, colour))
-    return _svg(title, parts)
+    return _svg(chart.title, parts)
 
 
 def timeline(record: Record) -> str:

@@ -4,9 +4,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from loadgen_kit import chunk, record
+from playhead.loadgen.charts import Chart, Series
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.record import Record
-from playhead.loadgen.svg import Series, chart, timeline
+from playhead.loadgen.svg import draw, timeline
 
 
 def parsed(text: str) -> ET.Element:
@@ -14,7 +15,15 @@ def parsed(text: str) -> ET.Element:
 
 
 def test_a_chart_has_a_marker_for_each_point_and_escapes_its_names() -> None:
-    text = chart("TTFA <&>", "rate", "ms", [Series("p50 <", [(2, 10), (1, 5)]), Series("p95", [])])
+    text = draw(
+        Chart(
+            "ttfa",
+            "TTFA <&>",
+            "rate",
+            "ms",
+            [Series("p50 <", [(2, 10), (1, 5)]), Series("p95", [])],
+        )
+    )
     root = parsed(text)
     assert len(root.findall(".//circle")) == 2
     xs = [float(each.attrib["cx"]) for each in root.iter("circle")]
@@ -24,19 +33,9 @@ def test_a_chart_has_a_marker_for_each_point_and_escapes_its_names() -> None:
     assert "TTFA &lt;&amp;&gt;" in text
 
 
-def test_nothing_to_show_is_no_chart() -> None:
-    assert chart("x", "x", "y", [Series("empty", [])]) == ""
-    assert timeline(record()) == ""
-    assert timeline(record(chunks=[chunk(1.0, samples=0)])) == ""
-
-
-def test_audio_that_nobody_played_is_shown() -> None:
-    assert len(parsed(timeline(record(chunks=[chunk(1.0)]))).findall(".//circle")) == 1
-
-
 @pytest.mark.parametrize("points", [[(3.0, 0.0)], [(1.0, 0.0), (1.0, 5.0)], [(1e-3, 1e6), (9, 2)]])
 def test_any_range_fits(points: list[tuple[float, float]]) -> None:
-    root = parsed(chart("x", "x", "y", [Series("s", points)]))
+    root = parsed(draw(Chart("x", "x", "x", "y", [Series("s", points)])))
     for each in root.iter("circle"):
         assert 0 <= float(each.attrib["cx"]) <= 640
         assert 0 <= float(each.attrib["cy"]) <= 300
@@ -72,3 +71,7 @@ def test_the_playhead_ends_at_a_barge_in() -> None:
 
 def last_point(text: str) -> str:
     return parsed(text).findall(".//polyline")[1].attrib["points"].split()[-1]
+
+
+def test_an_utterance_without_audio_has_no_timeline() -> None:
+    assert timeline(record()) == ""
