@@ -1,4 +1,5 @@
 # The gateway with its bundled CPU voice. Build: docker build -t playhead .
+# With the accelerator's model: docker build --build-arg 'EXTRAS=[qwen]' -t playhead:gpu .
 
 FROM python:3.11-slim AS build
 WORKDIR /src
@@ -10,7 +11,8 @@ COPY engine engine
 COPY gateway gateway
 COPY loadgen loadgen
 COPY web web
-RUN pip install --no-cache-dir --disable-pip-version-check .
+ARG EXTRAS=""
+RUN pip install --no-cache-dir --disable-pip-version-check ".${EXTRAS}"
 # The voice is prepared here so that a container starts at once, on a read-only file system.
 RUN python -m playhead.engine.models.hibari.split
 
@@ -23,7 +25,8 @@ COPY --from=build /opt/playhead /opt/playhead
 COPY --from=build /opt/voice /opt/voice
 ENV PATH=/opt/playhead/bin:$PATH PLAYHEAD_CACHE=/opt/voice PYTHONUNBUFFERED=1
 USER playhead
-EXPOSE 8080
+# 8081: what a balancer asks for the slack, when PLAYHEAD_AGENT_PORT says so.
+EXPOSE 8080 8081
 # The first SIGTERM drains: what is being spoken is finished, nothing new is taken.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \

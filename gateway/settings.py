@@ -173,7 +173,7 @@ OPTIONS: Final = (
         "demo", _choice(DEMO), "viewers of the lanes and their crowds: auto (loopback), on, off"
     ),
     Option("log_format", _choice((logs.TEXT, logs.JSON)), "text or json, one line each"),
-    Option("node", _node, "this process's name behind a balancer: up to 64 of a-z, 0-9 and -"),
+    Option("node", _node, "this process's name behind a balancer: auto: the host's"),
     Option("agent_port", _whole(0, 65535), "TCP port that tells a balancer the slack; 0: any"),
     Option("traces", _text, "OTLP endpoint for traces, e.g. http://127.0.0.1:4318/v1/traces"),
     Option("trace_ratio", _ratio, "share of utterances that are traced", flag=False),

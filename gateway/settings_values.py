@@ -2,6 +2,7 @@
 
 import math
 import re
+import socket
 from collections.abc import Callable
 
 
@@ -55,7 +56,9 @@ def choice(options: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def node(text: str) -> str:
-    """A name that fits into a URL and a token."""
+    """A name that fits into a URL and a token; ``auto``: the host's."""
+    if text == "auto":
+        text = re.sub(r"[^a-z0-9-]", "-", socket.gethostname().lower())[:64]
     if not re.fullmatch(r"[a-z0-9-]{1,64}", text):
         raise ValueError("up to 64 small letters, digits and hyphens")
     return text
