@@ -153,7 +153,7 @@ def configuration(nodes: Sequence[Node], port: int, balance: str) -> str:
     """The shipped configuration, for these nodes. ``balance``: slack, leastconn, roundrobin."""
     text = SHIPPED.read_text().replace("bind :8080", f"bind 127.0.0.1:{port}")
     text = text.replace("maxconn 20000 ", "maxconn 2000 ")
-    text = text.replace("bind 127.0.0.1:8404", f"bind 127.0.0.1:{free_port()}")
+    text = text.replace("bind :8404", f"bind 127.0.0.1:{free_port()}")
     head, template, _ = text.partition("    server-template")
     assert template
     if balance != "slack":
@@ -296,12 +296,13 @@ def balance(kind: str, rate: float, window: float) -> dict[str, Any]:
         command += ["--texts", "conversation", "--codec", "mulaw", "--sample-rate", "8000"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         (report,) = [json.loads(path.read_text()) for path in Path(out).glob("report.json")]
-        Path("/tmp/scale_report.json").write_text(json.dumps(report))
+        rate = report["rates"][0]
+        judged = {name: rate[name] for name in ("utterances", "faults", "ttfa", "strict", "causes")}
         spoken = {node.name: node.metric("playhead_utterances_total") for node in nodes}
         refused = {node.name: node.metric("playhead_engine_refused_total") for node in nodes}
         stalls = {node.name: node.metric("playhead_stalls_total") for node in nodes}
     print(done.stdout[-1500:], done.stderr[-800:], sep="\n")
-    return {"spoken": spoken, "refused": refused, "stalls": stalls, "report": report}
+    return {"spoken": spoken, "refused": refused, "stalls": stalls, "judged": judged}
 
 
 def drain(count: int) -> dict[str, Any]:

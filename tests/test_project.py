@@ -111,26 +111,6 @@ def test_notice_names_the_bundled_voice_and_its_version() -> None:
 # Container files. No engine runs in the tests: they are read, not built.
 
 
-def test_compose_file_is_valid() -> None:
-    docker = shutil.which("docker")
-    if docker is None:
-        pytest.skip("docker is not installed")
-    if subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
-        pytest.skip("docker has no compose plugin")
-    command = [docker, "compose", "--file", str(ROOT / "docker-compose.yml"), "config", "--quiet"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-
-
-def test_compose_service_is_closed_to_the_outside_and_drains() -> None:
-    service = yaml.safe_load(text("docker-compose.yml"))["services"]["playhead"]
-    assert service["ports"] == ["127.0.0.1:8080:8080"]
-    assert service["read_only"] is True
-    assert "/tmp" in service["tmpfs"]
-    assert service["stop_grace_period"] == "40s"
-    assert service["image"] == f"playhead:{PROJECT['project']['version']}"
-
-
 def test_image_runs_unprivileged_and_stops_by_signal() -> None:
     dockerfile = text("Dockerfile")
     final = dockerfile.rsplit("\nFROM ", 1)[1]

@@ -12,7 +12,7 @@ from playhead.gateway.slack import Smoothed, shares, slack
 def stats(live: int = 0, utilisation: float = 0.0, urgent: float = 0.0) -> EngineStats:
     lanes = {lane: LaneStats(0, 0, 0.0, 0, 0, urgent) for lane in Lane}
     engine = FakeEngine(lambda events: None).stats()
-    return replace(engine, live=live, max_live=64, utilisation=utilisation, lanes=lanes)
+    return replace(engine, live=live, held=0, max_live=64, utilisation=utilisation, lanes=lanes)
 
 
 def test_an_idle_process_is_all_slack() -> None:
@@ -22,8 +22,10 @@ def test_an_idle_process_is_all_slack() -> None:
 @pytest.mark.parametrize(
     ("found", "connections", "lag", "left"),
     [
-        (stats(live=16), 0, 0.0, 0.75),
-        (stats(live=1, utilisation=0.4), 0, 0.0, 0.6),
+        (stats(live=15), 0, 0.0, 0.75),
+        (stats(live=1, utilisation=0.2), 0, 0.0, 0.6),
+        (stats(live=2, utilisation=0.6), 0, 0.0, 0.1),
+        (replace(stats(live=2, utilisation=0.6), held=2), 0, 0.0, 0.4),
         (stats(live=1, urgent=0.4), 0, 0.0, 0.2),
         (stats(live=1), 70, 0.0, 0.3),
         (stats(live=1), 0, 0.02, 0.6),
@@ -37,7 +39,7 @@ def test_the_tightest_resource_decides(
 
 
 def test_an_accelerator_counts_its_slots_only() -> None:
-    found = replace(stats(live=16, utilisation=40.0), max_utilisation=float("inf"))
+    found = replace(stats(live=15, utilisation=40.0), max_utilisation=float("inf"))
     assert slack(shares(found, 0, 100, 0.0)) == 0.75
 
 

@@ -1,0 +1,114 @@
+"""The manifests: valid by Kubernetes' own schemas, and consistent with the program."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from playhead.gateway.settings import OPTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+KUSTOMIZATION: dict[str, Any] = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
+FILES = [
+    path for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")) if "adapter" not in path.name
+]
+OBJECTS: list[tuple[str, dict[str, Any]]] = [
+    (path.name, found) for path in FILES for found in yaml.safe_load_all(path.read_text())
+]
+IDS = [f"{name}-{found['kind']}-{found['metadata']['name']}" for name, found in OBJECTS]
+OLDEST, NEWEST = "1.29", "1.37"
+
+
+def of_kind(kind: str) -> list[dict[str, Any]]:
+    return [found for _, found in OBJECTS if found["kind"] == kind]
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("found", [found for _, found in OBJECTS], ids=IDS)
+def test_objects_fit_the_schemas(found: dict[str, Any], version: str) -> None:
+    kubernetes_validate.validate(found, version, strict=True)
+
+
+def test_a_wrong_field_would_be_noticed() -> None:
+    wrong = {**of_kind("Deployment")[0], "spec": {"replica": 3}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, NEWEST, strict=True)
+
+
+def test_kustomize_builds_it() -> None:
+    for name in KUSTOMIZATION["resources"]:
+        assert (DEPLOY / name).exists()
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(DEPLOY)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    built = list(yaml.safe_load_all(done.stdout))
+    (config,) = [found for found in built if found["kind"] == "ConfigMap"]
+    assert config["data"]["haproxy.cfg"] == (DEPLOY / "haproxy" / "haproxy.cfg").read_text()
+    (balancer,) = [found for found in built if found["metadata"]["name"] == "balancer"][1:] or [
+        None
+    ]
+    assert balancer is not None
+
+
+@pytest.mark.parametrize("deployment", of_kind("Deployment"), ids=lambda d: d["metadata"]["name"])
+def test_pods_are_locked_down(deployment: dict[str, Any]) -> None:
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    for container in pod["containers"]:
+        context = container["securityContext"]
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert "memory" in container["resources"]["limits"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert labels.items() >= deployment["spec"]["selector"]["matchLabels"].items()
+
+
+@pytest.mark.parametrize("name", ["gateway", "gateway-gpu"])
+def test_gateways_are_set_up_with_settings_that_exist(name: str) -> None:
+    (deployment,) = [d for d in of_kind("Deployment") if d["metadata"]["name"] == name]
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    settings = {entry["name"]: entry["value"] for entry in container["env"]}
+    known = {"PLAYHEAD_" + option.name.upper(): option for option in OPTIONS}
+    for variable, value in settings.items():
+        known[variable].parse(value)
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert str(ports["agent"]) == settings["PLAYHEAD_AGENT_PORT"]
+    grace = pod["terminationGracePeriodSeconds"]
+    pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert grace > float(settings["PLAYHEAD_DRAIN_TIMEOUT"]) + pause + 10
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+
+
+def test_the_balancer_reaches_every_gateway() -> None:
+    (service,) = [s for s in of_kind("Service") if s["metadata"]["name"] == "gateway"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    config = (DEPLOY / "haproxy" / "haproxy.cfg").read_text()
+    (template,) = re.findall(r"server-template node \d+ (\S+):(\d+)", config)
+    assert template == ("gateway", "8080")
+    ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
+    assert f"agent-port {ports['agent']}" in config
+
+
+def test_scaling_goes_by_slack() -> None:
+    (scaler,) = of_kind("HorizontalPodAutoscaler")
+    (metric,) = scaler["spec"]["metrics"]
+    adapter = (DEPLOY / "kubernetes" / "prometheus-adapter.yaml").read_text()
+    assert metric["pods"]["metric"]["name"] == "playhead_taken"
+    (rule,) = yaml.safe_load(adapter)["rules"]["custom"]
+    assert rule["name"]["as"] == "playhead_taken"
+    assert rule["seriesQuery"].startswith("playhead_slack_ratio")
+    budgets = {budget["metadata"]["name"] for budget in of_kind("PodDisruptionBudget")}
+    assert budgets == {"gateway", "balancer"}

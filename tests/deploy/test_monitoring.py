@@ -1,0 +1,143 @@
+"""Rules and dashboards speak of metrics that exist, and rules fire when they should."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from harness import gateway
+from playhead.gateway.collectors import EngineCollector
+from playhead.gateway.gpu import GpuCollector
+from playhead.gateway.metrics import Metrics
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
+RULES: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]
+]
+
+
+@pytest.fixture(scope="module")
+def names() -> set[str]:
+    """Every series name that a gateway can show."""
+
+    async def main() -> set[str]:
+        async with gateway() as running:
+            text = running.server.metrics.text().decode()
+        metrics = Metrics()
+        metrics.registry.register(EngineCollector(running.engine.stats))
+        return set(re.findall(r"^([a-z_]+)", text, flags=re.MULTILINE))
+
+    found = asyncio.run(main())
+    gpu = {family.name for family in GpuCollector(None).collect()}
+    return found | gpu
+
+
+def used(expression: str) -> set[str]:
+    return set(re.findall(r"\b(?:playhead|process)_[a-z_]+", expression))
+
+
+def test_alerts_use_metrics_that_exist(names: set[str]) -> None:
+    assert RULES
+    for rule in RULES:
+        assert used(rule["expr"]) <= names, rule["alert"]
+
+
+def test_alerts_say_what_to_do() -> None:
+    text = (ROOT / "docs" / "troubleshooting.md").read_text()
+    headings = {
+        re.sub(r"[^a-z0-9 -]", "", heading.lower()).strip().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    }
+    for rule in RULES:
+        file, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert file == "docs/troubleshooting.md"
+        assert anchor in headings, rule["alert"]
+        assert rule["labels"]["severity"] in ("page", "ticket")
+
+
+def test_every_alert_has_a_test() -> None:
+    tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())["tests"]
+    tested = {case["alertname"] for test in tests for case in test["alert_rule_test"]}
+    assert tested == {rule["alert"] for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "alerts_test.yml"),
+        ("check", "config", "--syntax-only", "prometheus.yml"),
+    ],
+)
+def test_prometheus_accepts_the_files(arguments: tuple[str, ...]) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed (Debian: package prometheus)")
+    done = subprocess.run(
+        ["promtool", *arguments], cwd=PROMETHEUS, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def panels(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())["panels"]
+    return found
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
+def test_dashboards_use_metrics_that_exist(path: Path, names: set[str]) -> None:
+    asked = [target["expr"] for panel in panels(path) for target in panel.get("targets", ())]
+    assert asked
+    for expression in asked:
+        assert used(expression), expression
+        assert used(expression) <= names, expression
+        assert expression.count("(") == expression.count(")"), expression
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
+def test_dashboards_are_laid_out(path: Path) -> None:
+    taken: set[tuple[int, int]] = set()
+    ids = [panel["id"] for panel in panels(path)]
+    assert len(ids) == len(set(ids))
+    for panel in panels(path):
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert place["x"] + place["w"] <= 24
+        assert not cells & taken, panel["title"]
+        taken |= cells
+        assert panel["type"] in ("row", "timeseries")
+        if panel["type"] == "timeseries":
+            assert panel["datasource"]["uid"] == "prometheus"
+
+
+def test_provisioning_names_what_is_there() -> None:
+    folder = ROOT / "deploy" / "grafana" / "provisioning"
+    (source,) = yaml.safe_load((folder / "datasources" / "prometheus.yml").read_text())[
+        "datasources"
+    ]
+    assert source["uid"] == "prometheus"
+    (provider,) = yaml.safe_load((folder / "dashboards" / "playhead.yml").read_text())["providers"]
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    mounted = [volume.split(":")[:2] for volume in compose["services"]["grafana"]["volumes"]]
+    assert ["./deploy/grafana/dashboards", provider["options"]["path"]] in mounted
+
+
+def test_every_metric_of_ours_is_on_the_dashboard_or_explained(names: set[str]) -> None:
+    shown = "".join(path.read_text() for path in DASHBOARDS)
+    told = (ROOT / "docs" / "operations.md").read_text()
+    for name in names:
+        base = re.sub(r"_(bucket|sum|count|total)$", "", name)
+        if base.startswith("playhead_"):
+            assert base in shown or base in told, f"{base} is neither shown nor explained"
