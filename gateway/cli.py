@@ -17,6 +17,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     """Run one command; returns its exit status. 2 means that the command line is wrong."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     args = _parser(arguments).parse_args(arguments)
+    args.line = arguments
     try:
         return _run(args, os.environ if environ is None else environ)
     except KeyboardInterrupt:
@@ -65,6 +66,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Start the server. Every flag may also be set as PLAYHEAD_<NAME>.",
     )
     gateway_settings.add_arguments(serve)
+    serve.add_argument("--workers", help="start so many processes, on ports from --port on")
+    serve.add_argument("--gpus", help="a process per CUDA device: all, or numbers such as 0,2")
     doctor = commands.add_parser(
         "doctor",
         help="check this machine for a server with these settings",
@@ -102,6 +105,10 @@ def _serve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     except gateway_settings.SettingsError as error:
         print(f"playhead serve: {error}", file=sys.stderr)
         return 2
+    if args.workers is not None or args.gpus is not None:
+        from playhead.gateway import supervise
+
+        return supervise.run(args, args.line, settings)
     from playhead.gateway import serve
 
     return serve.run(settings)
