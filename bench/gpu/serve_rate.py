@@ -106,11 +106,13 @@ class GpuMeter:
         self.figures = {"gpu_busy": mean[0] / 100, "watts": mean[1], "gpu_gib": mean[2] / 1024}
 
 
-def measure(server: Server, rate: float, args: argparse.Namespace, env: dict[str, str]) -> Any:
+def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str, str]) -> Any:
     """One rate: the figures of `playhead bench run`, and what the server used meanwhile."""
+    number, _, seeds = wanted.partition(":")
+    rate = float(number)
     folder = Path(tempfile.mkdtemp())
     command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", server.url]
-    command += ["--rate", str(rate), "--seeds", args.seeds, "--texts", "frames"]
+    command += ["--rate", number, "--seeds", seeds or args.seeds, "--texts", "frames"]
     command += ["--warmup", str(args.warmup), "--window", str(args.window), "--turns", "1"]
     command += ["--out", str(folder), "--processes", str(args.processes if rate > 5 else 1)]
     cpu, threads, began = server.cpu_seconds(), server.thread_seconds(), time.monotonic()
@@ -155,7 +157,9 @@ def show(row: dict[str, Any]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rates", type=float, nargs="+", default=[1, 10, 30, 60])
+    parser.add_argument(
+        "--rates", nargs="+", default=["1", "10", "30", "60"], help="RATE, or RATE:SEED,SEED…"
+    )
     parser.add_argument("--weights", default="random:1.7b")
     parser.add_argument("--slots", default="512")
     parser.add_argument("--context", default="512")
@@ -179,7 +183,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     try:
         measure(
-            server, 2.0, argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0}), env
+            server, "2", argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0}), env
         )
         print("  rate  heard TTFA p50     p95  stalled    C100  peak  cores   GPU watts  verdict")
         for rate in args.rates:

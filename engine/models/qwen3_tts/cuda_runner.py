@@ -18,7 +18,6 @@ from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
-from playhead.engine.models.qwen3_tts.partition import split
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.startup import (
@@ -45,7 +44,6 @@ EXTRA_FRAMES = ((32, 1),)
 host looks at the last: it then does not wait for the host, and the host works less often. With few
 streams there is time to spare, and a new one should not have to wait for those frames. Three were
 measured too: a step then takes so long that listeners who started at their first frame run dry."""
-CODEC_PART = 0
 SPARE_SLOTS = 8
 """Beyond what is let in: ended utterances whose last work is still in a lane."""
 RANDOM = "random:"
@@ -120,19 +118,13 @@ class CudaRunner(Qwen3Runner):
         options: Options,
         buckets: Buckets,
         priorities: Mapping[Lane, int] = PRIORITIES,
-        codec_part: int = 0,
         capture: Capture | None = None,
     ) -> None:
-        """``codec_part``: multiprocessors that the background lane has for itself, and the LM lane
-        the others; 0 for none. The urgent lane runs on all of them."""
         super().__init__(parts, options)
         self.limits = buckets.limits()
         device, capture = parts.loop.table.device, capture or _capture(last=True)
         self.info = replace(self.info, chunk_frames=LADDER)
         streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
-        if codec_part:
-            parts_of = split(device, codec_part, priorities[Lane.LM])
-            streams |= {Lane.BACKGROUND: parts_of.small, Lane.LM: parts_of.rest}
         self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], capture.done)
         self._extra: list[_Batch] = []  # frames that the device makes beside the host
         self._lanes: dict[Lane, CodecLane] = {}
@@ -303,9 +295,7 @@ def open_cuda(
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
     return make_largest(
-        lambda plan, last: CudaRunner(
-            parts, options, plan, codec_part=CODEC_PART, capture=_capture(last=last)
-        ),
+        lambda plan, last: CudaRunner(parts, options, plan, capture=_capture(last=last)),
         buckets.plans(),
         Fallback((MEMORY_ERROR, TooSlow), _release, _log.warning),
     )
