@@ -19,9 +19,9 @@ NORMAL: Final = 1000
 TICK: Final = 0.010
 """Seconds between looks at the listeners: their own times are exact whenever it comes."""
 
-CROWDED: Final = 0.8
+CROWDED: Final = 0.5
 """Share of the machine from which no listener of the crowd begins anew: whoever opened the page is
-to find room for a sentence of their own."""
+to find room for a sentence of their own, and their browser often shares the machine."""
 
 
 class _Wire:

@@ -4,8 +4,8 @@ import { Picture } from "./canvas.js";
 
 const WINDOW_MS = 10_000;
 const LANES = [["urgent", "Urgent"], ["background", "Background"], ["lm", "Model"]];
-const LABEL = 92;
-const COUNTS = 92;
+const LABEL = 104;
+const COUNTS = 100;
 const BAR_GAP = 1;
 
 /** @typedef {{batches: number, running: number[][], waiting: number, busy: number, items: number}} LaneNow */
@@ -100,7 +100,7 @@ export class LanesView {
     const middle = top + tall / 2 + 5;
     const strong = { align: "right", size: 16, weight: 600 };
     const [running, waiting] = now === undefined ? ["–", "–"] : [now.batches, now.waiting];
-    this.#picture.write(String(running), width - COUNTS / 2 - 2, middle, colours.ink, strong);
+    this.#picture.write(String(running), width - 58, middle, colours.ink, strong);
     this.#picture.write(`+${waiting}`, width - 12, middle, colours.quiet, { ...strong, weight: 400 });
   }
 }

@@ -14,16 +14,21 @@ export class PeopleView {
   #members = [];
   /** @type {number[]} ms at which each was last dry */
   #dry = [];
+  #stale = true; // there is something new to draw
 
   /** @param {HTMLCanvasElement} canvas */
   constructor(canvas) {
-    this.#picture = new Picture(canvas, () => this.draw(performance.now()));
+    this.#picture = new Picture(canvas, () => {
+      this.#stale = true;
+      this.draw(performance.now());
+    });
   }
 
   /** @param {number} now ms @param {Member[]} members */
   see(now, members) {
     if (members.length !== this.#members.length) this.#dry = members.map(() => -Infinity);
     this.#members = members;
+    this.#stale = true;
     members.forEach(([state], i) => {
       if (state === "stalled") this.#dry[i] = now;
     });
@@ -35,6 +40,8 @@ export class PeopleView {
 
   /** @param {number} now ms */
   draw(now) {
+    if (!this.#stale && !this.#dry.some((at) => now - at < FLASH_MS)) return;
+    this.#stale = false;
     const context = this.#picture.clear();
     const { width, height, colours } = this.#picture;
     if (!this.any) {

@@ -91,8 +91,14 @@ export class Stage {
     }
     const own = stats.own;
     put("lead", own === null ? "–" : inSeconds(own.lead / 1000));
-    put("belief", own === null ? "–" : `${own.estimated ? "≈ " : ""}${inSeconds(own.depth / 1000)}`);
+    put("belief", own === null ? this.#unbelieved()
+      : `${own.estimated ? "≈ " : ""}${inSeconds(own.depth / 1000)}`);
     if (this.#crowd.running || stats.utterances > 0) this.stir();
+  }
+
+  /** The engine forgets an utterance once all of its sound is on its way. */
+  #unbelieved() {
+    return this.shown?.complete && this.shown.outcome === null ? "all sent" : "–";
   }
 
   #watched = false;

@@ -106,6 +106,16 @@ SHIFTS = """
   }).observe({ type: 'layout-shift', buffered: true });
 """
 
+FRAMES = """
+  window.frames_ = [];
+  const next = requestAnimationFrame;
+  window.requestAnimationFrame = (draw) => next((time) => {
+    const began = performance.now();
+    draw(time);
+    frames_.push(performance.now() - began);
+  });
+"""
+
 V = TypeVar("V", bound=Visit)
 
 WATCH = """() => {
@@ -134,6 +144,7 @@ def open_page(browser: Browser, url: str, visit: Callable[[Page], V], **context:
     )
     page.on("pageerror", lambda error: opened.complaints.append(str(error)))
     page.add_init_script(SHIFTS)
+    page.add_init_script(FRAMES)
     page.goto(url)
     opened.until("document.querySelector('#link').dataset.state === 'open'")
     opened.js(WATCH)

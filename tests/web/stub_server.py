@@ -2,6 +2,8 @@
 ``playhead.v1.json`` with a sine for a voice, with the faults that a script asks for."""
 
 import asyncio
+import contextlib
+import itertools
 import json
 import math
 import re
@@ -56,6 +58,7 @@ class Script:
     turn_away: bool = False  # refuse the upgrade
     readiness: str = "ready"  # what /readyz tells
     words: bool = True  # False: no word times
+    crowd: int = 0  # viewers are let in, and see that many listeners
 
     def chunks(self) -> list[tuple[int, int]]:
         """Position and length of each chunk."""
@@ -66,6 +69,53 @@ class Script:
 
 def sine(first: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     return AMPLITUDE * np.sin(2 * math.pi * HZ * np.arange(first, first + count) / RATE)
+
+
+def picture(tick: int, listeners: int) -> Message:
+    """What a viewer is told of an engine with that many listeners."""
+    lanes = {
+        name: {
+            "running": [[1, 2], [3]],
+            "batches": 2,
+            "waiting": tick % 7,
+            "busy": 40.0 * tick,
+            "dispatches": 9 * tick,
+            "items": 9 * tick,
+            "sojourn": 12.0,
+        }
+        for name in ("urgent", "background", "lm")
+    }
+    tally = {"spoken": tick, "stalled": 1, "stalls": 1, "silence": 90, "longest": 90}
+    tally |= {"ahead": 900, "refused": 0, "failed": 0}
+    states = ["playing", "stalled", "idle"]
+    return {
+        "type": "stats",
+        "time": 100.0 * tick,
+        "lanes": lanes,
+        "utterances": listeners,
+        "utilisation": 0.5,
+        "promoted": tick,
+        "sessions": listeners + 1,
+        "own": {
+            "utterance": 1,
+            "depth": 900.0,
+            "runway": 950.0,
+            "lead": 2000.0,
+            "margin": 100.0,
+            "frozen": False,
+            "estimated": False,
+        },
+        "crowd": {
+            "listeners": listeners,
+            "reports": True,
+            "states": {"playing": listeners},
+            "members": [
+                [states[(i + tick) % 11 % 3], (97 * i + 31 * tick) % 2500, "background"]
+                for i in range(listeners)
+            ],
+            "tallies": {"reported": tally, "estimated": tally},
+        },
+    }
 
 
 @dataclass
@@ -170,7 +220,7 @@ class StubServer:
             self._port,
             process_request=self._page,
             compression=None,
-            subprotocols=["playhead.v1.json"],  # type: ignore[list-item]
+            subprotocols=["playhead.v1.json", "playhead.observe.v1"],  # type: ignore[list-item]
         )
 
     async def _close(self) -> None:
@@ -184,8 +234,11 @@ class StubServer:
         path = request.path.partition("?")[0]
         if path == "/v1/session":
             return Response(503, "Busy", Headers(), b"") if self.script.turn_away else None
+        if path == "/v1/observe" and request.headers.get("Upgrade"):
+            return None
         if path in ("/readyz", "/v1/observe"):
-            body = json.dumps({"reason": self.script.readiness, "observe": False}).encode()
+            offer = {"observe": self.script.crowd > 0, "crowd_listeners": 100}
+            body = json.dumps({"reason": self.script.readiness, **offer}).encode()
             return Response(HTTPStatus.OK, "OK", Headers({"Content-Length": str(len(body))}), body)
         file = WEB / (path.lstrip("/") or "index.html")
         if file.suffix not in TYPES or not file.is_file():
@@ -204,7 +257,17 @@ class StubServer:
         )
         return Response(HTTPStatus.OK, "OK", headers, body)
 
+    async def _show(self, socket: ServerConnection) -> None:
+        """Pictures of a busy engine, ten a second."""
+        for tick in itertools.count(1):
+            await socket.send(json.dumps(picture(tick, self.script.crowd)))
+            await asyncio.sleep(0.1)
+
     async def _serve_socket(self, socket: ServerConnection) -> None:
+        if socket.subprotocol == "playhead.observe.v1":
+            with contextlib.suppress(ConnectionClosed):
+                await self._show(socket)
+            return
         self.connections += 1
         try:
             hello = json.loads(await socket.recv())

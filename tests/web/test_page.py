@@ -208,6 +208,23 @@ def test_a_suspended_context_is_reported_and_recovers(visit: StubVisit) -> None:
     assert_honest(visit.server.of("report"))
 
 
+def test_a_frame_is_drawn_in_a_fraction_of_its_time(browser: Browser, server: StubServer) -> None:
+    """With speech and a crowd of fifty: sixty frames a second leave 16.7 ms for each."""
+    server.script = Script(samples=48_000, crowd=50)
+    visit = open_page(browser, server.url, lambda page: StubVisit(page, server=server))
+    visit.until("document.querySelector('#crowd-note').textContent.startsWith('51 sessions')")
+    visit.ask(SENTENCE)
+    visit.until("positions.some((p) => p.consumed > 12000)")
+    visit.js("frames_.length = 0")
+    visit.finish()
+    costs = visit.js("frames_")
+    assert len(costs) >= 10
+    assert np.median(costs) < 8.0
+    assert visit.page.inner_text("#belief") == "0.90 s"
+    assert visit.complaints == []
+    visit.page.context.close()
+
+
 HIDE = """() => {
   window.requestAnimationFrame = () => 0;
   const timeout = setTimeout;
