@@ -347,3 +347,39 @@ def test_a_step_that_is_taken_runs() -> None:
     assert step.take() == 7
     assert stream.stepping
     assert world.look(0.0).steps == []
+
+
+# -- busy lanes -------------------------------------------------------------------------------
+
+
+def test_what_only_lacks_a_free_lane_is_left_alone_until_there_is_one() -> None:
+    world = World()
+    world.stream(1, sent=0.1, ready=0, steppable=True)
+    world.stream(2, ready=4, steppable=False)
+    turn = world.survey.look(0.0, frozenset({Lane.BACKGROUND}))
+    assert numbers(turn) == {"urgent": [], "background": [], "steps": []}
+    assert (world.watch.blocked(Lane.LM), world.watch.blocked(Lane.URGENT)) == (1, 1)
+    assert world.watch.awake(1.0) == []
+    assert numbers(world.survey.look(0.0, frozenset({Lane.LM})))["steps"] == [1]
+    assert numbers(world.look())["urgent"] == [2]
+
+
+def test_a_background_chunk_that_may_become_urgent_keeps_its_time_while_urgent_is_free() -> None:
+    world = World()
+    world.stream(1, sent=NEEDED + 0.5, ready=8)
+    turn = world.survey.look(0.0, frozenset({Lane.URGENT}))
+    assert numbers(turn)["background"] == [1]
+    assert turn.wake_at == pytest.approx(0.5)
+    world.survey.look(0.0, frozenset({Lane.LM}))
+    assert world.watch.blocked(Lane.BACKGROUND) == 1
+
+
+def test_one_free_lane_of_two_is_enough() -> None:
+    world = World()
+    world.stream(1, ready=4, steppable=True)
+    assert numbers(world.survey.look(0.0, frozenset({Lane.LM})))["steps"] == [1]
+
+
+def test_onlookers_are_told_the_margin_that_decides() -> None:
+    world = World()
+    assert world.survey.margin(world.stream(sent=1.0), 0.0) == pytest.approx(NEEDED)

@@ -123,7 +123,8 @@ class CudaRunner(Qwen3Runner):
         super().__init__(parts, options)
         self.limits = buckets.limits()
         device, capture = parts.loop.table.device, capture or _capture(last=True)
-        self.info = replace(self.info, chunk_frames=LADDER)
+        most = 1 + max(extra for _, extra in EXTRA_FRAMES)
+        self.info = replace(self.info, chunk_frames=LADDER, step_frames=most)
         streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
         self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], capture.done)
         self._extra: list[_Batch] = []  # frames that the device makes beside the host
