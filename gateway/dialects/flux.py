@@ -170,7 +170,7 @@ class Flux(Dialect):
 
     def _turn_at(self, offset: int | None) -> Turn | None:
         """The first turn that was not played to its end by then; None: so far as is known."""
-        for turn in (*self._past, *self._turns):
+        for turn in [*self._past, *self._turns]:
             ends: float = turn.begin + turn.samples if turn.over else math.inf
             played: bool = turn.done if offset is None else offset >= ends
             if turn.epoch and not played:
@@ -180,7 +180,7 @@ class Flux(Dialect):
     def _cut(self, turn: Turn, at: int, now: float) -> list[Action]:
         """Everything from ``turn`` on ends at ``at``."""
         heard = at - turn.begin if turn.samples else 0
-        live = [t for t in (*self._past, *self._turns) if t.epoch and not t.done]
+        live = [t for t in [*self._past, *self._turns] if t.epoch and not t.done]
         reports = [
             t.report(heard if t is turn else t.samples, Source.OFFSET, now)
             for t in live
@@ -222,7 +222,7 @@ class Flux(Dialect):
             case Audio():
                 return self._audio(message)
             case Done(epoch=epoch):
-                for turn in (*self._past, *self._turns):
+                for turn in [*self._past, *self._turns]:
                     turn.done = turn.done or turn.epoch == epoch
             case Cancelled():
                 return self._cancelled(message)
@@ -249,7 +249,7 @@ class Flux(Dialect):
 
     def _cancelled(self, message: Cancelled) -> list[Action]:
         """Of an interrupt without an offset: the first is the one that was playing."""
-        everyone = (*self._past, *self._turns)
+        everyone = [*self._past, *self._turns]
         turn = next((t for t in everyone if t.epoch == message.epoch), None)
         if turn is None:
             return []

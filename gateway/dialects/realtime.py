@@ -37,6 +37,7 @@ from playhead.gateway.dialects.wire import (
 from playhead.gateway.messages import (
     Audio,
     Cancel,
+    ClientMessage,
     CloseSession,
     End,
     ErrorEvent,
@@ -162,7 +163,7 @@ class Realtime(Dialect):
         )
         self._active = response
         start = Start(voice=voicing.voice, speed=voicing.speed, id=response.id)
-        speak = [start, *texts(text), End()]
+        speak: list[ClientMessage] = [start, *texts(text), End()]
         return [
             *self._events.announce(response),
             *self._open(),

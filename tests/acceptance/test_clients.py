@@ -62,6 +62,47 @@ def test_openai_speech(server: Served, tmp_path: Path) -> None:
     assert server.idle_within(1.0), "the stream that was left early is over"
 
 
+def test_deepgram_sdk_v1(server: Served, tmp_path: Path) -> None:
+    result = run(server, "sdk", "deepgram_sdk.py", "v1", out=tmp_path)
+    right(result)
+    streamed(result)
+    assert result.told["flushed"] == 0
+    assert result.told["after_clear"] == 0
+    assert server.idle_within(1.0)
+
+
+def test_deepgram_sdk_v2_interrupts_with_its_playback_offset(
+    server: Served, tmp_path: Path
+) -> None:
+    result = run(server, "sdk", "deepgram_sdk.py", "v2", out=tmp_path)
+    right(result)
+    streamed(result)
+    told = result.told
+    assert told["started"]
+    assert abs(told["duration_ms"] - 1_000 * told["seconds"]) <= 1
+    assert told["characters"] == len(TEXT) + 1
+    assert told["played"] == told["offset"]
+    # 0.9 s into the second turn: a few words, and all of the text in two parts.
+    assert told["spoken"] + told["remaining"] == TEXT * 8
+    assert 1 <= len(told["spoken"].split()) <= 6
+    assert told["after_interrupt"] == 0
+    assert server.idle_within(1.0)
+
+
+def test_openai_realtime_with_truncation(server: Served, tmp_path: Path) -> None:
+    result = run(server, "sdk", "openai_realtime.py", out=tmp_path)
+    right(result)
+    streamed(result)
+    told = result.told
+    assert told["transcript"] == TEXT
+    assert (told["status"], told["late"]) == ("cancelled", 0)
+    assert told["audio_end_ms"] == 900
+    assert TEXT.startswith(told["kept"])
+    assert 1 <= len(told["kept"].split()) <= 6
+    assert told["error"] == "audio_end_ms"
+    assert server.idle_within(1.0), "the socket was closed in the middle of a response"
+
+
 def test_cartesia_sdk(server: Served, tmp_path: Path) -> None:
     result = run(server, "sdk", "cartesia_sdk.py", out=tmp_path)
     right(result)
@@ -83,20 +124,24 @@ def test_elevenlabs_sdk_over_tls(tmp_path: Path) -> None:
     right(result)
 
 
-@pytest.mark.parametrize("plugin", ["cartesia", "elevenlabs", "openai"])
+@pytest.mark.parametrize(
+    "plugin", ["cartesia", "deepgram", "deepgram-flux", "elevenlabs", "openai"]
+)
 def test_livekit(server: Served, tmp_path: Path, plugin: str) -> None:
     result = run(server, "sdk", "livekit_tts.py", plugin, out=tmp_path)
     right(result)
-    if plugin != "openai":
+    if plugin in ("cartesia", "elevenlabs"):
         timed(result.told["words"])
     assert server.idle_within(1.0), "a stream that was dropped is over"
 
 
-@pytest.mark.parametrize("service", ["cartesia", "elevenlabs", "openai"])
+@pytest.mark.parametrize(
+    "service", ["cartesia", "deepgram", "deepgram-flux", "elevenlabs", "openai"]
+)
 def test_pipecat(server: Served, tmp_path: Path, service: str) -> None:
     result = run(server, "pipecat", "pipecat_tts.py", service, out=tmp_path)
     right(result)
     assert not result.told["errors"]
-    if service != "openai":
+    if service in ("cartesia", "elevenlabs"):
         timed(result.told["words"])
     assert server.idle_within(1.0), "the turn that was interrupted is over"

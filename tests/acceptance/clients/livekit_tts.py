@@ -25,6 +25,16 @@ def plugin(session: aiohttp.ClientSession) -> Any:
         return elevenlabs.TTS(
             api_key="none", base_url=f"{base}/v1", encoding="pcm_24000", http_session=session
         )
+    if PLUGIN == "deepgram":
+        from livekit.plugins import deepgram
+
+        return deepgram.TTS(api_key="none", base_url=f"{base}/v1/speak", http_session=session)
+    if PLUGIN == "deepgram-flux":
+        from livekit.plugins import deepgram
+
+        return deepgram.TTSv2(
+            api_key="none", base_url=f"{base}/v2/speak", sample_rate=24_000, http_session=session
+        )
     from livekit.plugins import openai
 
     return openai.TTS(api_key="none", base_url=f"{HTTP}/v1", response_format="pcm")

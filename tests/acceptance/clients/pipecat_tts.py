@@ -38,6 +38,14 @@ def service() -> Any:
             settings=ElevenLabsTTSService.Settings(voice="21m00Tcm4TlvDq8ikWAM"),
             sample_rate=24_000,
         )
+    if SERVICE == "deepgram":
+        from pipecat.services.deepgram.tts import DeepgramTTSService
+
+        return DeepgramTTSService(api_key="none", base_url=WS, sample_rate=24_000)
+    if SERVICE == "deepgram-flux":
+        from pipecat.services.deepgram.flux.tts import DeepgramFluxTTSService
+
+        return DeepgramFluxTTSService(api_key="none", url=f"{WS}/v2/speak", sample_rate=24_000)
     from pipecat.services.openai.tts import OpenAITTSService
 
     return OpenAITTSService(
