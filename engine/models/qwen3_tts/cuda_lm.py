@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import torch
 from playhead.engine.models.qwen3_tts.codec import Codec
-from playhead.engine.models.qwen3_tts.embed import embed_prompts, look_up
+from playhead.engine.models.qwen3_tts.embed import look_up
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
+from playhead.engine.models.qwen3_tts.long_prompts import LongPrompts
 from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt
 from torch import Tensor
 
@@ -86,7 +87,7 @@ class _Graph:
 class LmLane:
     """Everything the LM lane runs. One thread at a time, always the same stream.
 
-    ``eager`` counts prompts that no graph fits (long ones, cloned voices); steps always fit.
+    Everything fits a graph: prompts that are longer than the longest are read in pieces.
     """
 
     def __init__(
@@ -98,7 +99,6 @@ class LmLane:
         progress: Progress,
     ) -> None:
         self.loop, self.codec, self.stream = loop, codec, stream
-        self.eager = 0
         table = loop.table
         self.most = max(buckets.steps)
         self.fresh = torch.zeros_like(table.carry)
@@ -116,6 +116,9 @@ class LmLane:
         for batch, rows in sorted(prompts, reverse=True):
             self._prompts[batch, rows] = self._capture_prompt(batch, rows)
         progress(f"{len(self._firsts)} first steps, {len(self._prompts)} prompt sizes")
+        with torch.inference_mode():
+            self._long = LongPrompts(loop, codec, self.fresh, self._repeatable)
+        progress(f"{len(self._long.sizes)} sizes of pieces of longer prompts")
 
     def open(self, openings: Sequence[Opening]) -> None:
         """Read the prompts of new streams. Current stream: the lane's."""
@@ -124,7 +127,7 @@ class LmLane:
             if opening.prompt.clone is None and self._fit(1, len(opening.prompt.rows)):
                 ready.append(opening)
             else:
-                self._open_eagerly(opening)
+                self._read_in_pieces(opening)
         ready.sort(key=lambda opening: len(opening.prompt.rows))
         while ready:
             longest = len(ready[0].prompt.rows)
@@ -192,23 +195,11 @@ class LmLane:
         )
         graph.graph.replay()
 
-    def _open_eagerly(self, opening: Opening) -> None:
-        """A prompt without a graph; a recording is played to the codec first."""
-        self.eager += 1
-        loop, prompt = self.loop, opening.prompt
-        device = loop.table.device
-        rows, lengths = embed_prompts([prompt], loop.talker, loop.predictor)
-        slots, seeds, least = (
-            torch.tensor([value], dtype=torch.int64, device=device)
-            for value in (opening.slot, opening.seed, opening.least)
-        )
-        loop.table.begin(slots, lengths, seeds, least)
-        self.codec.reset(slots)
-        if prompt.clone is not None and prompt.clone.codes is not None:
-            codes = torch.from_numpy(prompt.clone.codes).to(device)
-            self.codec.decode(codes.t()[None], slots)
-        hidden = loop.talker.prefill(rows, lengths, slots, loop.table.cache, loop.talker.ops)
-        self.fresh[slots] = hidden
+    def _read_in_pieces(self, opening: Opening) -> None:
+        """A prompt that no graph holds whole, or that repeats a recording. Its pieces' graphs are
+        called in a row: see ``LongPrompts.read`` for where to stop between."""
+        for _ in self._long.read(opening):
+            pass
 
     # -- capturing --------------------------------------------------------------------------
 
@@ -239,6 +230,10 @@ class LmLane:
             graph.replay()  # the first replay also uploads the graph
             self.stream.synchronize()
         return graph
+
+    def _repeatable(self, body: Callable[[], None]) -> Callable[[], None]:
+        replay: Callable[[], None] = self._record(body).replay
+        return replay
 
     def _mixed(self, inputs: Tensor, seen: Tensor) -> None:
         """A talker position and a frame of running streams, a frame of new ones. The position of
