@@ -24,7 +24,7 @@ help:
 	@echo "make torch   lets the tests of the accelerator model run too (on the CPU)"
 	@echo "make acceptance  third-party voice clients, unmodified, against this server"
 	@echo "make bench   first-audio latency and stream capacity of this machine"
-	@echo "make soak    ten minutes of speech in one page: its memory must not grow"
+	@echo "make soak-page  ten minutes of speech in one page: its memory must not grow"
 	@echo "make clean   forget the virtual environment and everything built"
 
 # A stamp inside the environment is younger than pyproject.toml exactly when the environment
@@ -99,9 +99,9 @@ acceptance: system $(VENV)/.dev voice
 bench: voice
 	@$(PY) bench/gateway_load.py $(ARGS)
 
-.PHONY: soak
-soak: system $(VENV)/.dev voice
-	@PYTHONPATH=tests/web $(PY) tests/web/soak.py $(ARGS)
+.PHONY: soak-page
+soak-page: system $(VENV)/.dev voice
+	@PYTHONPATH=tests/web $(PY) tests/web/page_soak.py $(ARGS)
 
 .PHONY: clean
 clean:

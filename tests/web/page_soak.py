@@ -1,4 +1,4 @@
-"""Speak for minutes in one page and see whether its memory grows (`make soak`).
+"""Speak for minutes in one page and see whether its memory grows (`make soak-page`).
 
 After a warm-up of a fifth of the time, the heap that is left after a collection, and the number of
 DOM nodes, must stay as they are. Prints one JSON object; exit status 1 when something grew.
