@@ -26,6 +26,18 @@ def requirement_name(requirement: str) -> str:
     return re.split(r"[^\w-]", requirement)[0].lower()
 
 
+def test_helpers_of_tests_have_names_of_their_own() -> None:
+    """All their folders are on one path: of two with one name, one would be found for both."""
+    folders = [ROOT / folder for folder in PROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]]
+    names = [
+        path.name
+        for folder in folders
+        for path in folder.glob("*.py")
+        if not path.name.startswith(("test_", "conftest", "__init__"))
+    ]
+    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """File names in a wheel built from a copy of the sources, without the network."""
