@@ -23,8 +23,8 @@ help:
 	@echo "make cover   each pure module fully covered by its own test file"
 	@echo "make torch   lets the tests of the accelerator model run too (on the CPU)"
 	@echo "make acceptance  third-party voice clients, unmodified, against this server"
-	@echo "make bench   first-audio latency and stream capacity of this machine"
 	@echo "make soak-page  ten minutes of speech in one page: its memory must not grow"
+	@echo "make bench   the highest rate that this machine serves without a gap (ARGS='--lenient' and others)"
 	@echo "make clean   forget the virtual environment and everything built"
 
 # A stamp inside the environment is younger than pyproject.toml exactly when the environment
@@ -97,7 +97,7 @@ acceptance: system $(VENV)/.dev voice
 
 .PHONY: bench
 bench: voice
-	@$(PY) bench/gateway_load.py $(ARGS)
+	@$(VENV)/bin/playhead bench search --window 30 --seeds 0 $(ARGS) --serve
 
 .PHONY: soak-page
 soak-page: system $(VENV)/.dev voice

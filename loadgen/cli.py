@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from playhead.loadgen import scale
 from playhead.loadgen.charts import charts
 from playhead.loadgen.figures import figures
 from playhead.loadgen.frontier import comparison
@@ -16,6 +17,7 @@ from playhead.loadgen.habits import Caller
 from playhead.loadgen.namespace import NoNamespaces
 from playhead.loadgen.options import (
     UsageError,
+    add_check,
     add_load,
     add_rates,
     add_serve,
@@ -27,7 +29,7 @@ from playhead.loadgen.plan import Plan
 from playhead.loadgen.png import NoPlots, write_png
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, pool, write
-from playhead.loadgen.selfcheck import check
+from playhead.loadgen.selfcheck import Finding, check
 from playhead.loadgen.servers import ServerFailed, placed, serving
 from playhead.loadgen.session import SessionError
 from playhead.loadgen.slo import Objective, Search, search
@@ -67,7 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rates(urgency_parser)
     add_settings(urgency_parser)
     add_serve(urgency_parser, "last: more flags of playhead serve")
-    commands.add_parser("selfcheck", help="prove the generator on a server with planted faults")
+    check_parser = commands.add_parser(
+        "selfcheck", help="prove the generator on a server with planted faults"
+    )
+    add_check(check_parser)
     search_parser.add_argument("--tolerance", type=float, default=0.05, help="of the found rate")
     add_serve(search_parser, OWN_SERVER)
 
@@ -198,10 +203,20 @@ def _search_on(args: argparse.Namespace) -> int:
 
 
 def _selfcheck(args: argparse.Namespace) -> int:
-    findings = check()
+    findings = _scale(args) if args.listeners else check()
     for finding in findings:
         print(f"{'ok' if finding.good else 'FAILED':<7} {finding.claim}: {finding.detail}")
     return 0 if all(finding.good for finding in findings) else EXIT_MISSED
+
+
+def _scale(args: argparse.Namespace) -> list[Finding]:
+    args.out.mkdir(parents=True, exist_ok=True)
+
+    def show(tally: Tally, elapsed: float) -> None:
+        _show(tally, elapsed, scale.SPEECH + args.window, args.processes)
+
+    made = scale.measure(args.listeners, args.processes, args.window, args.out, show)
+    return scale.findings(made, args.listeners, args.processes)
 
 
 def _conclusion(found: Search, objective: Objective) -> str:
@@ -216,10 +231,7 @@ def _measure(plan: Plan, out: Path) -> Run:
     print(f"{plan.name}:", file=sys.stderr)
 
     def show(tally: Tally, elapsed: float) -> None:
-        live = sys.stderr.isatty()
-        if live or int(elapsed) % _QUIET == 0:
-            line = progress(tally, elapsed, plan.length, plan.processes)
-            print(line, end="\r" if live else "\n", file=sys.stderr, flush=True)
+        _show(tally, elapsed, plan.length, plan.processes)
 
     try:
         execute(plan, path, show)
@@ -228,6 +240,13 @@ def _measure(plan: Plan, out: Path) -> Run:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return load(path)
+
+
+def _show(tally: Tally, elapsed: float, length: float, processes: int) -> None:
+    live = sys.stderr.isatty()
+    if live or int(elapsed) % _QUIET == 0:
+        line = progress(tally, elapsed, length, processes)
+        print(line, end="\r" if live else "\n", file=sys.stderr, flush=True)
 
 
 def _tell(runs: list[Run], out: Path | None) -> int:

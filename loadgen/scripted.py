@@ -41,11 +41,13 @@ class Script:
     """``chunks``: seconds after the end of the text, and samples. ``fault``: what to do wrong
     (``silence``, ``truncated``, ``wrong_rate``, ``hello``, ``full``, ``overloaded``, ``hang``,
     ``drop``, ``garbage``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our clock
-    nothing is started."""
+    nothing is started. ``report_interval``: milliseconds. ``forget``: keep no reports."""
 
     chunks: tuple[tuple[float, int], ...] = ((0.05, 4_800), (0.15, 9_600))
     fault: str = ""
     freeze: tuple[float, float] = (0.0, 0.0)
+    report_interval: int = 250
+    forget: bool = False
 
 
 @dataclass(slots=True)
@@ -114,7 +116,8 @@ class Conversation:
                 self._speaking = asyncio.create_task(self._speak(Spoken(self._text, monotonic())))
                 self._text = ""
             case PlaybackReport() as report:
-                self._server.reports.append(report)
+                if not self._script.forget:
+                    self._server.reports.append(report)
                 await self._judge(report)
             case Cancel():
                 await self._cancel()
@@ -141,6 +144,7 @@ class Conversation:
                 session="s", token="t", resumed=False, codec=hello.codec, sample_rate=rate,
                 pre_skip=0, packet_samples=0, voice="v", voices=("v",), formats=(), limits={},
                 grace=0.0, epoch=0, time=1_000 * monotonic(), model="script", server="script",
+                report_interval=self._script.report_interval,
             )
         )  # fmt: skip
 
