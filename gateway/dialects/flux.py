@@ -170,10 +170,10 @@ class Flux(Dialect):
 
     def _turn_at(self, offset: int | None) -> Turn | None:
         """The first turn that was not played to its end by then; None: so far as is known."""
-        for turn in [*self._past, *self._turns]:
-            ends: float = turn.begin + turn.samples if turn.over else math.inf
-            played: bool = turn.done if offset is None else offset >= ends
-            if turn.epoch and not played:
+        turns: list[Turn] = [*self._past, *self._turns]
+        for turn in turns:
+            ends = turn.begin + turn.samples if turn.over else math.inf
+            if turn.epoch and not (turn.done if offset is None else offset >= ends):
                 return turn
         return None
 

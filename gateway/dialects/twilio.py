@@ -46,6 +46,7 @@ from playhead.gateway.messages import (
     Audio,
     Cancel,
     Cancelled,
+    Done,
     End,
     ErrorEvent,
     Failed,
@@ -120,11 +121,7 @@ class Twilio(Dialect):
         heard = min(int(position), turn.samples)
         # The sound is the clock: how late a mark is shows how unevenly the call plays.
         report = turn.report(heard, Source.MARK, heard / RATE)
-        actions: list[Action] = [Native(CONTEXT, report)]
-        if turn.over and heard >= turn.samples:
-            self._turns.drop(turn)
-            actions += [Hangup(NORMAL, "")] if self._once else []
-        return actions
+        return [Native(CONTEXT, report)]
 
     def _dtmf(self, message: dict[str, Any], now: float) -> list[Action]:
         return self._interrupt() if self._keys_interrupt else []
@@ -168,6 +165,8 @@ class Twilio(Dialect):
                 self._turns.started(epoch)
             case Audio():
                 return self._audio(message)
+            case Done(epoch=epoch):
+                return self._played(epoch)
             case Cancelled() if self._spoken_to:
                 heard = {"heardText": message.heard_text, "unheardText": message.unheard_text}
                 position = {"heardMs": message.heard * 1_000 // RATE, **heard}
@@ -194,6 +193,13 @@ class Twilio(Dialect):
                 name = f"{turn.epoch}:{turn.samples}"  # the end, told once more
                 actions.append(self._event("mark", mark={"name": name}))
         return actions
+
+    def _played(self, epoch: int) -> list[Action]:
+        """The session's word for it, also when the last mark never came back."""
+        turn = self._turns.find(epoch)
+        if turn is not None:
+            self._turns.drop(turn)
+        return [Hangup(NORMAL, "")] if self._once else []
 
     def _failed(self, message: Failed | ErrorEvent) -> list[Action]:
         if self._once:

@@ -10,7 +10,7 @@ from dialect_kit import Call, facts, opening, stray
 from playhead.engine.types import Finish, ListenerState, Source
 from playhead.gateway.dialects.base import Action, Frame
 from playhead.gateway.dialects.twilio import MARK_EVERY, open_twilio
-from playhead.gateway.messages import ErrorEvent
+from playhead.gateway.messages import Done, ErrorEvent
 
 SID = "MZ18ad3ab5a668481ce02b83e7395059f0"
 TEXT = "one two three four"
@@ -302,3 +302,29 @@ def test_an_error_of_no_turn_is_told() -> None:
     limits = ErrorEvent(code="rate_limited", message="too many", expected="fewer")
     (action,) = client.dialect.tell("", limits, 0.0)
     assert told(action)["error"]["code"] == "rate_limited"
+
+
+def test_a_call_whose_last_mark_never_comes_back_is_over_all_the_same() -> None:
+    client = started(text="Hello.")
+    client.speak(800)
+    client.finish()
+    client.send(mark("1:400"), at=0.05)
+    client.wait(0.5)
+    assert client.closed is None
+    client.wait(0.7)  # by its marks it was played at 0.1 s, and half a second more
+    assert client.closed == (1000, "")
+
+
+def test_the_next_is_spoken_though_no_mark_of_the_last_came_back() -> None:
+    client = agent()
+    client.speak(800)
+    client.finish()
+    client.wait(1.0)
+    assert client.send(mark("1:800")) == [], "too late to mean anything"
+    client.send({"event": "speak", "text": "More.", "end": True}, at=1.0)
+    assert names(client.speak(800)) == ["2:800"]
+
+
+def test_an_end_of_nothing_we_know_is_passed_over() -> None:
+    over = Done(seq=1, epoch=99, samples=0, heard=0, estimated=False, reason="complete")
+    assert agent().dialect.tell("", over, 0.0) == []
