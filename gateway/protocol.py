@@ -31,7 +31,7 @@ SUBPROTOCOLS = ("playhead.v1.msgpack", "playhead.v1.json")
 _LIMITS = Limits()
 _FROM_CLIENT = Bounds(_LIMITS.message_bytes, _LIMITS.message_depth, _LIMITS.message_items)
 # A server's frame holds seconds of audio and a session's voices; a client trusts it further.
-_FROM_SERVER = Bounds(16 * 1024 * 1024, 16, 65_536)
+_FROM_SERVER = Bounds(16 * 1024 * 1024, 16, 65_536, 65_536)
 
 
 class Wire:

@@ -6,6 +6,7 @@ msgpack: extension types, keys that are not strings and repeated keys are refuse
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -37,11 +38,20 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Most bytes of a frame, deepest nesting, and most entries of one map or list."""
+    """Most bytes of a frame, deepest nesting, most entries of one map or list, and most maps and
+    lists in all: an empty one takes a byte on the wire and sixty in memory."""
 
     size: int
     depth: int
     items: int
+    containers: int = 1_000
+
+
+MOST_DIGITS = 20
+"""Digits of a whole number that is read: 2^53 has 16, and reading takes the square of them."""
+_SMALL = 1024  # bytes in which there is no room for a flood of containers
+# An unclosed string reaches to the end: trying again at each of its quotes would take the square.
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 
 
 def shorten(text: str, most: int = 40) -> str:
@@ -58,12 +68,14 @@ def bad_message(
 def parse_msgpack(frame: bytes, bounds: Bounds) -> dict[str, Any]:
     """Raises ``ProtocolError`` (``bad_message``) for anything but one bounded map."""
     _check_size(len(frame), bounds)
+    count = _Count(bounds)
     try:
         value = msgpack.unpackb(
             frame,
             raw=False,
             strict_map_key=True,
-            object_pairs_hook=_unique,
+            object_pairs_hook=count.map,
+            list_hook=count.list,
             ext_hook=_refuse_extension,
             max_array_len=bounds.items,
             max_map_len=bounds.items,
@@ -79,12 +91,14 @@ def parse_msgpack(frame: bytes, bounds: Bounds) -> dict[str, Any]:
 def parse_json(frame: str, bounds: Bounds) -> dict[str, Any]:
     """Raises ``ProtocolError`` (``bad_message``) for anything but one bounded object."""
     _check_size(len(frame), bounds)
+    _check_containers(frame, bounds)
     try:
         value = json.loads(
             frame,
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
             parse_float=_finite,
+            parse_int=_whole,
         )
     except RecursionError:
         raise _too_deep(bounds) from None
@@ -96,6 +110,37 @@ def parse_json(frame: str, bounds: Bounds) -> dict[str, Any]:
 def _check_size(size: int, bounds: Bounds) -> None:
     if size > bounds.size:
         raise bad_message(f"the message has {size} bytes", f"at most {bounds.size}")
+
+
+class _Count:
+    """Counts the containers of a message while it is read, and ends that at the bound."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._left = bounds.containers
+
+    def map(self, pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+        self._take()
+        return _unique(pairs)
+
+    def list(self, items: list[Any]) -> list[Any]:
+        self._take()
+        return items
+
+    def _take(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError("too many maps and lists")
+
+
+def _check_containers(frame: str, bounds: Bounds) -> None:
+    # The reader of the standard library gives no say while it makes lists.
+    if len(frame) <= _SMALL or frame.count("[") + frame.count("{") <= bounds.containers:
+        return
+    bare = _STRING.sub("", frame)
+    if bare.count("[") + bare.count("{") > bounds.containers:
+        raise bad_message("too many maps and lists", f"at most {bounds.containers}")
 
 
 def _too_deep(bounds: Bounds) -> ProtocolError:
@@ -119,6 +164,12 @@ def _refuse_extension(code: int, data: bytes) -> NoReturn:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a whole number has {len(digits)} digits")
+    return int(digits)
 
 
 def _finite(digits: str) -> float:

@@ -20,6 +20,13 @@ from playhead.gateway.protocol_parse import (
 BOUNDS = Bounds(size=65_536, depth=16, items=256)
 
 
+def test_brackets_in_a_text_are_not_counted() -> None:
+    text = "[{" * 5_000 + '"' + "\\"
+    assert parse_json(json.dumps({"text": text}), BOUNDS) == {"text": text}
+    assert parse_msgpack(msgpack.packb({"text": text}), BOUNDS) == {"text": text}
+    assert parse_json('{"a":' + "9" * 20 + "}", BOUNDS) == {"a": int("9" * 20)}
+
+
 def nested(depth: int) -> dict[str, object]:
     value: dict[str, object] = {}
     for _ in range(depth - 1):
@@ -46,6 +53,8 @@ HOSTILE_MSGPACK = {
     "claims a 4 GiB string": b"\x81\xa1a\xdb\xff\xff\xff\xff",
     "too deep for the parser": b"\x91" * 5_000 + b"\x90",
     "257 entries": msgpack.packb({"a": [0] * 257}),
+    "1,001 maps": msgpack.packb({"a": [[{}] * 125] * 8}),
+    "1,001 lists": msgpack.packb({"a": [[[]] * 250] * 4}),
     "a map of 257": msgpack.packb({str(n): n for n in range(257)}),
 }
 HOSTILE_JSON = {
@@ -59,9 +68,15 @@ HOSTILE_JSON = {
     "beyond float64": '{"a":1e999}',
     "5,000 digits": '{"a":' + "9" * 5_000 + "}",
     "repeated key": '{"a":1,"a":2}',
-    "too deep for the parser": "[" * 30_000,
+    "too deep for the parser": "[" * 990,
+    "30,000 lists": "[" * 30_000,
     "single quotes": "{'a':1}",
     "257 entries": json.dumps({"a": [0] * 257}),
+    "1,001 maps": json.dumps({"a": [[{}] * 125] * 8}),
+    "1,001 lists after a text": json.dumps({"t": 'x"' * 99, "a": [[[]] * 250] * 4}),
+    "21 digits": '{"a":' + "9" * 21 + "}",
+    "unclosed string of quotes": '{"a":"' + '\\"' * 30_000,
+    "unclosed string, brackets": '{"a":"' + "[" * 5_000 + "\\",
     "lone surrogate bytes": "\ud800",
 }
 
