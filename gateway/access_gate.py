@@ -7,10 +7,12 @@ from http import HTTPStatus
 from typing import Final
 
 from playhead.engine import clock
+from playhead.gateway.accepts import Pace
 from playhead.gateway.access import Access, Denied, Grant
 from playhead.gateway.access_offer import Misplaced, Offer, read
 from playhead.gateway.access_tickets import LIFETIME
-from playhead.gateway.admission import ConnectionCaps, origin_allowed
+from playhead.gateway.admission import origin_allowed
+from playhead.gateway.arrivals import Arrivals
 from playhead.gateway.http import response
 from playhead.gateway.metrics import Metrics
 from playhead.gateway.peer import Peer
@@ -28,13 +30,14 @@ class Gate:
         self,
         settings: Settings,
         access: Access,
-        caps: ConnectionCaps,
+        arrivals: Arrivals,
         metrics: Metrics,
         closed: Callable[[], tuple[str, str] | None],
     ) -> None:
         self.access = access
         self._settings = settings
-        self._caps = caps
+        self._caps = arrivals.caps
+        self._accepts = arrivals.accepts
         self._metrics = metrics
         self._closed = closed
 
@@ -45,6 +48,14 @@ class Gate:
         """
         self.check_page(request)
         self.check_load(peer.address)
+        if peer.pace is not Pace.SERVE:
+            raise Denied(
+                429,
+                "accept_rate",
+                "too many new connections from this address",
+                f"at most {self._accepts.rate:g} a second",
+                self._accepts.wait(peer.address),
+            )
         peer.admit(self.admit(request.headers.raw_items(), request.path, peer.address))
 
     def admit(self, headers: Iterable[tuple[str, str]], path: str, address: str) -> Grant:

@@ -29,6 +29,7 @@ REFUSALS: Final = (
     "connections",
     "connections_per_address",
     "connections_per_key",
+    "accept_rate",
     "unauthorized",
     "guesses",
     "misplaced_key",

@@ -12,8 +12,10 @@ from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from playhead.engine import clock
+from playhead.gateway.accepts import Pace
 from playhead.gateway.access import Grant
-from playhead.gateway.admission import ConnectionCaps, address_key
+from playhead.gateway.admission import address_key
+from playhead.gateway.arrivals import Arrivals
 from playhead.gateway.dialects.base import Dialect
 from playhead.gateway.flood import FrameBudget
 from playhead.gateway.inbox import QUEUE, Inbox
@@ -78,7 +80,7 @@ class Peer(ServerConnection):
         server: Server,
         *,
         settings: Settings,
-        caps: ConnectionCaps,
+        arrivals: Arrivals,
         pacemaker: Keepalive,
         **kwargs: Any,
     ) -> None:
@@ -91,7 +93,8 @@ class Peer(ServerConnection):
         self.max_unsent = settings.max_unsent
         self.grant: Grant | None = None  # from the moment it is let in
         self._settings = settings
-        self._caps = caps
+        self._arrivals = arrivals
+        self.pace = Pace.SERVE
         self._budget = FrameBudget()
         self._pauses = 0
         self._rest = b""  # read, and not yet worked through
@@ -110,17 +113,15 @@ class Peer(ServerConnection):
         self.recv_messages.resume = partial(self.resume, QUEUE)
         name = transport.get_extra_info("peername")
         self.address = address_key(str(name[0]) if name else "")
-        self._caps.enter(self.address)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             set_socket_options(sock, self._settings)
-        if self._caps.flooded:
-            self.transport.abort()
+        self._arrivals.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the connection out; what was read before is still taken."""
         self._drain()
-        self._caps.leave(self.address)
+        self._arrivals.leave(self)
         if self.grant is not None:
             self.grant.leave()
         if self._end is not None:
@@ -188,6 +189,7 @@ class Peer(ServerConnection):
     def process_event(self, event: Event) -> None:
         """Pass an event on, unless it is one too many (RFC 6455, 5.4 and 5.5)."""
         if not isinstance(event, Frame) or event.opcode is Opcode.CLOSE:
+            self._arrivals.asked(self)
             super().process_event(event)
             return
         if self.failed:
@@ -209,8 +211,7 @@ class Peer(ServerConnection):
     def deliver_to(self, flow: FlowListener) -> None:
         """Give all messages to ``flow`` from now on, those that came before first."""
         self.flow = flow
-        early = self.recv_messages.frames.queue
-        self.recv_messages = cast(Assembler, _UNUSED)
+        early, self.recv_messages = self.recv_messages.frames.queue, cast(Assembler, _UNUSED)
         self._inbox = Inbox(self, flow.take)
         while early:
             self._inbox.add(early.popleft())
@@ -244,9 +245,8 @@ class Peer(ServerConnection):
     def unacknowledged(self) -> int | None:
         """Bytes in the kernel that the peer's machine has not acknowledged; None on systems that
         do not tell."""
-        if self.transport.is_closing():
-            return None
-        return unacknowledged(self.transport.get_extra_info("socket"))
+        closing = self.transport.is_closing()
+        return None if closing else unacknowledged(self.transport.get_extra_info("socket"))
 
     def write(self, message: bytes | str) -> None:
         """Send a message at once, however full the transport is. Needs ``open``."""

@@ -12,8 +12,9 @@ from playhead.engine.types import EngineEvent
 from playhead.gateway.access import Access, Denied
 from playhead.gateway.access_gate import TICKETS_PATH, Gate
 from playhead.gateway.access_guard import Guard
-from playhead.gateway.admission import ConnectionCaps
+from playhead.gateway.access_watch import watch
 from playhead.gateway.agent import node_header
+from playhead.gateway.arrivals import Arrivals
 from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
 from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
@@ -41,8 +42,6 @@ log: Final = logging.getLogger("playhead.gateway.server")
 SESSION_PATH: Final = "/v1/session"
 GOING_AWAY: Final = 1001
 SERVICE_RESTART: Final = 1012
-CHECK_KEYS: Final = 2.0
-"""Seconds between looks at the files of keys and certificates: both take effect within."""
 DRAIN_POLL: Final = 0.02
 _SUBPROTOCOLS: Final = [Subprotocol(name) for name in SUBPROTOCOLS]
 
@@ -76,14 +75,15 @@ class GatewayServer:
         self.draining = False
         self._hurry = asyncio.Event()
         self._handlers: set[asyncio.Task[None]] = set()
-        self.caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
+        self._arrivals = Arrivals(settings)
+        self.caps = self._arrivals.caps
         self.guard = guard or Guard(settings)
         self.access = Access(
             self.guard.keys,
             address_connections=settings.max_connections_per_address,
             wall=clock.wall,
         )
-        self.gate = Gate(settings, self.access, self.caps, self.metrics, self._closed)
+        self.gate = Gate(settings, self.access, self._arrivals, self.metrics, self._closed)
         self._pacemaker = Keepalive(self.hub.loop)
         self._watcher: asyncio.Task[None] | None = None
         self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
@@ -118,7 +118,9 @@ class GatewayServer:
             **self.guard.options(settings.open_timeout),
         )
         self._lag.start()
-        self._watcher = asyncio.create_task(self._watch())
+        self._watcher = asyncio.create_task(
+            watch(self.guard, self.access, self.hub, lambda: self.peers)
+        )
 
     @property
     def port(self) -> int:
@@ -153,16 +155,6 @@ class GatewayServer:
             "slack": round(self.slack(), 3),
         }
         return Readiness(reason == "ready", reason, load, alive)
-
-    async def _watch(self) -> None:
-        """Take up changed keys and certificates, and end what is no longer allowed."""
-        while True:
-            await asyncio.sleep(CHECK_KEYS)
-            if self.guard.refresh() and self.guard.keys is not None:
-                self.access.replace(self.guard.keys)
-            expelled = self.hub.expel(self.access.valid, clock.monotonic())
-            if expelled:
-                log.info("%d sessions closed: their keys are no longer valid", expelled)
 
     def slack(self) -> float:
         """What the tightest resource has left, 0 to 1."""
@@ -210,7 +202,11 @@ class GatewayServer:
 
     def _peer(self, *args: Any, **kwargs: Any) -> Peer:
         return Peer(
-            *args, settings=self.settings, caps=self.caps, pacemaker=self._pacemaker, **kwargs
+            *args,
+            settings=self.settings,
+            arrivals=self._arrivals,
+            pacemaker=self._pacemaker,
+            **kwargs,
         )
 
     async def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:

@@ -13,7 +13,7 @@ from harness import Client, Gateway, eventually, gateway
 from playhead.client import ConnectionFailed
 from playhead.client import connect as open_voice
 from playhead.engine import clock
-from playhead.gateway import server as server_module
+from playhead.gateway import access_watch
 from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import ApiKey, KeyRing, new_key
 from playhead.gateway.access_quota import Quota
@@ -47,7 +47,7 @@ def keys(tmp_path: Path) -> Keys:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "CHECK_KEYS", 0.02)
+    monkeypatch.setattr(access_watch, "CHECK", 0.02)
 
 
 def bearer(key: str) -> dict[str, Any]:
