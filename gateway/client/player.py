@@ -27,6 +27,7 @@ class Player:
         self._reported: dict[int, _Reported] = {}
         self._paused = False
         self._suspended = False
+        self._rolling = False
 
     def begin(self, epoch: int, now: float) -> None:
         """A new utterance was opened; it plays when those before it are over.
@@ -57,11 +58,17 @@ class Player:
                 track.clear(now)
 
     def start(self, now: float) -> None:
-        """The device has begun to play the utterance whose turn it is, whatever is buffered."""
+        """The device has begun to play, whatever is buffered, and goes on with what follows."""
         self.advance(now)
+        self._rolling = True
         current = self._current()
         if current is not None:
             self._tracks[current].start(now)
+
+    def stop(self, now: float) -> None:
+        """The device plays nothing any more; the next utterance waits for it again."""
+        self.advance(now)
+        self._rolling = False
 
     def pause(self, now: float) -> None:
         """The user holds playback."""
@@ -88,6 +95,8 @@ class Player:
         turn = -math.inf
         for track in self._tracks.values():
             track.release(turn)
+            if self._rolling:
+                track.start(turn)
             track.advance(now)
             if track.ended_at is None:
                 return

@@ -161,6 +161,10 @@ class Voice:
         self._player.start(self._clock())
         self._reporter.wake()
 
+    def playback_stopped(self) -> None:
+        """The speaker is silent until the next :meth:`playback_started`."""
+        self._player.stop(self._clock())
+
     def counters_of(self, epoch: int) -> Counters | None:
         """The player's counters of an utterance."""
         return self._player.counters(epoch, self._clock())

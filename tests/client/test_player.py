@@ -113,7 +113,6 @@ def test_every_state_is_due_again_when_reports_may_be_lost() -> None:
 def test_a_device_that_tells_when_it_starts_is_believed_whatever_is_buffered() -> None:
     player = Player(PlayerConfig(sample_rate=1_000, start_threshold=86_400.0))
     player.begin(1, 0.0)
-    player.start(0.1)  # nothing is there yet that could be played
     player.add(1, 500, False, 0.2)
     player.add(2, 500, False, 0.2)
     assert player.counters(1, 5.0) == player.counters(1, 9.0)
@@ -121,9 +120,31 @@ def test_a_device_that_tells_when_it_starts_is_believed_whatever_is_buffered() -
     counters = player.counters(1, 10.1)
     assert counters is not None
     assert (counters.heard, counters.state) == (100, ListenerState.PLAYING)
-    waiting = player.counters(2, 10.1)
+    player.add(1, 100, True, 10.2)
+    after = player.counters(2, 10.7)  # the first has ended at 10.6
+    assert after is not None
+    assert (after.heard, after.state) == (100, ListenerState.PLAYING)
+
+
+def test_a_device_that_is_playing_takes_what_comes() -> None:
+    player = Player(PlayerConfig(sample_rate=1_000, start_threshold=86_400.0))
+    player.begin(1, 0.0)
+    player.start(0.1)
+    player.add(1, 500, False, 0.2)
+    counters = player.counters(1, 0.3)
+    assert counters is not None
+    assert (counters.heard, counters.state) == (100, ListenerState.PLAYING)
+
+
+def test_a_device_that_has_stopped_is_waited_for_again() -> None:
+    player = Player(PlayerConfig(sample_rate=1_000, start_threshold=86_400.0))
+    player.add(1, 100, True, 0.0)
+    player.start(0.0)
+    player.stop(0.2)
+    player.add(2, 100, False, 0.3)
+    waiting = player.counters(2, 9.0)
     assert waiting is not None
-    assert waiting.state is ListenerState.PREBUFFER
+    assert (waiting.heard, waiting.state) == (0, ListenerState.PREBUFFER)
 
 
 def test_a_start_after_the_end_changes_nothing() -> None:

@@ -1,0 +1,2 @@
+"""Playhead inside voice-agent frameworks. Each module needs its extra: ``playhead[pipecat]``,
+``playhead[livekit]``."""

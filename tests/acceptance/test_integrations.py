@@ -1,0 +1,45 @@
+"""Our own services inside pipecat and LiveKit Agents: speech, words, and what was heard of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acceptance_rig import TEXT, Served, run_client, serve
+from asr import transcribe, word_error_rate
+from playhead.codecs.wav import read_wav
+
+pytestmark = [pytest.mark.slow, pytest.mark.acceptance]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with serve() as served:
+        yield served
+
+
+@pytest.mark.parametrize("framework", ["pipecat", "livekit"])
+def test_speech_words_and_what_was_heard(server: Served, tmp_path: Path, framework: str) -> None:
+    result = run_client(
+        "integrations",
+        f"ours_{framework}.py",
+        out=tmp_path / "speech.wav",
+        ws=server.sessions.replace("http", "ws", 1),
+    )
+    pcm, rate = read_wav(result.audio)
+    assert word_error_rate(TEXT, transcribe(pcm, rate)) <= 0.1
+    times = [start for _, start in result.told["words"]]
+    assert times == sorted(times)
+    assert "".join("".join(word for word, _ in result.told["words"]).split()) == TEXT.replace(
+        " ", ""
+    )
+    assert not result.told.get("errors")
+    check_cut(result.told["cut"])
+    assert server.idle_within(1.0)
+
+
+def check_cut(cut: list[Any]) -> None:
+    """Interrupted two seconds after the framework said that playing began: that much is heard."""
+    ((heard, unheard),) = cut
+    assert (heard + unheard).split() == TEXT.split()
+    assert 3 <= len(heard.split()) <= 11, heard
