@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 from livekit.agents import APIConnectionError, APIConnectOptions, APIError, tts, utils
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, TimedString
@@ -21,6 +22,13 @@ from playhead.codecs.pcm import pack_s16le
 
 MOST_FOLLOWED = 64
 """Segments whose playing may still be told."""
+
+
+@dataclass(slots=True)
+class _Segment:
+    utterance: Utterance
+    voice: Voice
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -56,7 +64,8 @@ class PlayheadTTS(tts.TTS):
         self._followed = False
         self._free: list[_Session] = []
         self._all: list[_Session] = []
-        self._segments: deque[tuple[Utterance, Voice]] = deque(maxlen=MOST_FOLLOWED)
+        self._segments: deque[_Segment] = deque(maxlen=MOST_FOLLOWED)
+        self._cut_already: WeakSet[Utterance] = WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- playback -----------------------------------------------------------------------------
@@ -70,17 +79,20 @@ class PlayheadTTS(tts.TTS):
 
     def _on_playback_started(self, event: Any) -> None:
         if self._segments:
-            self._segments[0][1].playback_started()
+            self._segments[0].voice.playback_started()
 
     def _on_playback_finished(self, event: Any) -> None:
         if not self._segments:
             return
-        utterance, voice = self._segments.popleft()
-        voice.playback_stopped()
-        if event.interrupted:
-            self._spawn(self._cut(utterance))
+        segment = self._segments.popleft()
+        segment.voice.playback_stopped()
+        if event.interrupted and not segment.cut:
+            self._spawn(self._cut(segment.utterance))
 
     async def _cut(self, utterance: Utterance) -> None:
+        if utterance in self._cut_already:
+            return
+        self._cut_already.add(utterance)
         with contextlib.suppress(PlayheadError):
             ending = await utterance.cancel()
             if self._on_heard is not None:
@@ -109,14 +121,16 @@ class PlayheadTTS(tts.TTS):
         self._spawn(self._free_after(session, utterance))
 
     def segment(self, utterance: Utterance, voice: Voice) -> None:
-        """The next segment that an output will play."""
-        self._segments.append((utterance, voice))
+        """The first sound of the next segment that an output will play."""
+        if self._followed:
+            self._segments.append(_Segment(utterance, voice))
 
     def cut_short(self, utterance: Utterance) -> None:
-        """A reply was dropped before all of it was there."""
-        self._segments = deque(
-            (entry for entry in self._segments if entry[0] is not utterance), MOST_FOLLOWED
-        )
+        """A reply was dropped before all of it was there; its end will still be told, if any of
+        it was played."""
+        for segment in self._segments:
+            if segment.utterance is utterance:
+                segment.cut = True
         self._spawn(self._cut(utterance))
 
     async def _free_after(self, session: _Session, utterance: Utterance) -> None:
@@ -183,10 +197,9 @@ class SpeechStream(tts.SynthesizeStream):
             raise APIConnectionError(str(fault)) from fault
         utterance = session.voice.open()
         owner.release(session, utterance)
-        owner.segment(utterance, session.voice)
         feeding = asyncio.create_task(self._feed(utterance))
         try:
-            await self._listen(utterance, output_emitter)
+            await self._listen(utterance, session.voice, output_emitter)
         except PlayheadError as fault:
             raise APIError(str(fault)) from fault
         except asyncio.CancelledError:
@@ -204,7 +217,7 @@ class SpeechStream(tts.SynthesizeStream):
                 utterance.send(data)
         utterance.end()
 
-    async def _listen(self, utterance: Utterance, emitter: tts.AudioEmitter) -> None:
+    async def _listen(self, utterance: Utterance, voice: Voice, emitter: tts.AudioEmitter) -> None:
         rate = self._playhead.sample_rate
         emitter.initialize(
             request_id=utils.shortuuid(),
@@ -221,6 +234,8 @@ class SpeechStream(tts.SynthesizeStream):
                 told = word.char_end
                 start = word.position / rate
                 emitter.push_timed_transcript(TimedString(text=text, start_time=start))
+            if part.position == 0:
+                self._playhead.segment(utterance, voice)
             if len(part.pcm):
                 emitter.push(pack_s16le(part.pcm))
         rest = utterance.text[told:]

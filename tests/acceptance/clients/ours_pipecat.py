@@ -40,7 +40,11 @@ async def main() -> None:
             heard.words.append((frame.text, (frame.pts or 0) / 1e9))
     cut: list[tuple[str, str]] = []
     service = PlayheadTTSService(url=WS)
-    service.add_event_handler("on_heard", lambda service, text, rest: keep(cut, text, rest))
+
+    @service.event_handler("on_heard")
+    async def on_heard(service: PlayheadTTSService, text: str, rest: str) -> None:
+        cut.append((text, rest))
+
     await run_test(
         service,
         frames_to_send=[
@@ -55,10 +59,6 @@ async def main() -> None:
     )
     errors = [str(frame) for frame in up if "Error" in type(frame).__name__]
     heard.tell(errors=errors, cut=cut)
-
-
-async def keep(cut: list[tuple[str, str]], text: str, rest: str) -> None:
-    cut.append((text, rest))
 
 
 asyncio.run(main())
