@@ -57,8 +57,24 @@ def likeness(heard: Sound, sent: Sound) -> float:
     return float(together / np.sqrt((a**2).sum() * (b**2).sum()))
 
 
-def test_what_leaves_the_audio_graph_is_what_was_sent(visit: Visit) -> None:
-    visit.ask("The quick brown fox jumps over the lazy dog.")
+def differences(visit: Visit, count: int) -> list[float]:
+    """Seconds between what the server believes and what is held, looked at ``count`` times."""
+    found = []
+    for _ in range(count):
+        row = "['belief', 'depth'].map((id) => document.getElementById(id).textContent)"
+        belief, depth = visit.js(row)
+        if belief.endswith(" s"):
+            found.append(abs(float(belief.strip("≈ s")) - float(depth.strip(" s"))))
+        visit.page.wait_for_timeout(100)
+    return found
+
+
+def test_what_leaves_the_audio_graph_is_what_was_sent_and_believed(visit: Visit) -> None:
+    visit.ask("The quick brown fox jumps over the lazy dog, while the server follows what is held.")
+    visit.until("positions.some((p) => p.consumed > 2400)")
+    apart = differences(visit, 12)
+    assert len(apart) >= 3
+    assert np.median(apart) < 1.5, "a busy machine lags; wrong units would be off by thousands"
     visit.finish()
     last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
     assert last["state"] == "drained"
@@ -71,55 +87,25 @@ def test_what_leaves_the_audio_graph_is_what_was_sent(visit: Visit) -> None:
     # A stall on a busy machine shifts what comes after it; then the longer part is compared.
     assert likeness(heard, sent) > (0.99 if last["underruns"] == 0 else 0.5)
     assert visit.page.inner_text("#first").endswith("s")
+    assert re.fullmatch(r"[0-9]+ of [0-9]+", visit.page.inner_text("#urgent"))
     assert visit.notice == ""
 
 
-def test_a_sentence_is_interrupted_at_the_right_word(visit: Visit) -> None:
-    text = "This is a rather long sentence, which nobody will hear to its very end today."
+def test_text_still_being_written_is_spoken_and_interrupted_at_the_right_word(visit: Visit) -> None:
+    text = "One thing is certain. " + "It is spoken while it is still being written. " * 4
+    visit.page.check("input[value=words]", force=True)
     visit.ask(text)
-    visit.until("positions.some((p) => p.consumed > 24000)")
+    visit.until("positions.some((p) => p.consumed > 20000)")
     visit.page.keyboard.press("Escape")
     visit.until_status("Interrupted")
-    heard = visit.js("[...document.querySelectorAll('#said .heard')].map((s) => s.textContent)")
-    unheard = visit.js("[...document.querySelectorAll('#said .unheard')].map((s) => s.textContent)")
-    assert heard[:2] == ["This", "is"]
-    assert unheard[-1] == "today."
-    assert " ".join(heard + unheard) == text == visit.page.text_content("#said")
+    written = visit.page.text_content("#said") or ""
+    assert 0 < len(written) < len(text.strip()), "it was not written to its end"
+    assert text.startswith(written)
+    words = visit.js("[...document.querySelectorAll('#said span')].map((s) => s.className)")
+    heard = words.count("heard")
+    assert 1 <= heard <= 5, "within the first second"
+    assert words == ["heard"] * heard + ["unheard"] * (len(words) - heard)
     assert visit.notice == ""
-
-
-def test_text_that_is_still_being_written_is_already_spoken(visit: Visit) -> None:
-    visit.page.check("input[value=words]", force=True)
-    visit.ask(
-        "One thing is certain, though. It is spoken while it is being written, and no sooner."
-    )
-    visit.until("positions.some((p) => p.consumed > 2400)")
-    assert not visit.page.inner_text("#said").endswith("sooner.")
-    visit.finish()
-    assert visit.js("document.querySelectorAll('#said .heard').length") == 16
-
-
-def test_the_lanes_and_the_belief_are_shown(visit: Visit) -> None:
-    visit.js("window.differences = []")
-    visit.ask(
-        "Watch the belief of the server follow what is really held, all the way to the end. "
-        "It takes a second sentence to see it well, and while there is time we add a third one. "
-        "Here it is."
-    )
-    visit.until("/^≈? ?[0-9.]+ s$/.test(document.querySelector('#belief').textContent)")
-    visit.until("positions.some((p) => p.consumed > 36000)")
-    for _ in range(10):
-        row = "['belief', 'depth'].map((id) => document.getElementById(id).textContent)"
-        belief, depth = visit.js(row)
-        if belief.endswith("s"):
-            difference = abs(float(belief.strip("≈ s")) - float(depth.strip(" s")))
-            visit.js(f"differences.push({difference})")
-        visit.page.wait_for_timeout(100)
-    differences = visit.js("differences")
-    assert len(differences) >= 5
-    assert np.median(differences) < 0.4
-    assert re.fullmatch(r"\d+ of \d+", visit.page.inner_text("#urgent"))
-    visit.finish()
 
 
 def test_a_crowd_is_served_and_counted(visit: Visit) -> None:
@@ -155,11 +141,7 @@ def test_opus_is_decoded_and_saved(visit: Visit) -> None:
 
 def test_the_ten_lines_work_as_they_stand(visit: Visit, tmp_path: Path) -> None:
     python = visit.page.text_content("#code-python") or ""
-    run = subprocess.run(
-        [sys.executable, "-c", python], cwd=tmp_path, capture_output=True, timeout=60, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    assert (tmp_path / "hello.wav").stat().st_size > 48_000
+    run = subprocess.Popen([sys.executable, "-c", python], cwd=tmp_path)
     script = visit.page.text_content("#code-javascript") or ""
     script = re.sub(r'import (.*) from "./(.*)";', r'const \1 = await import("/\2");', script)
     said: list[str] = []
@@ -171,5 +153,7 @@ def test_the_ten_lines_work_as_they_stand(visit: Visit, tmp_path: Path) -> None:
             break
         visit.page.wait_for_timeout(100)
     assert said == ["heard: Hello from the other side."]
+    assert run.wait(60) == 0
+    assert (tmp_path / "hello.wav").stat().st_size > 48_000
     assert len(python.splitlines()) <= 12
     assert len(script.splitlines()) <= 10
