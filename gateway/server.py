@@ -216,7 +216,7 @@ class GatewayServer:
         try:
             return self._route(peer, request)
         except Denied as denied:
-            return self.gate.refuse(denied)
+            return upgrade.in_its_words(request, denied, self.gate.refuse(denied))
 
     def _route(self, peer: Peer, request: Request) -> Response | None:
         """None: the peer is let in. Raises :class:`Denied`."""

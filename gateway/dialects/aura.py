@@ -54,6 +54,8 @@ CONTEXT = ""
 class Aura(Dialect):
     """One socket, one session, one utterance per Flush."""
 
+    subprotocol = "token"  # browsers send their secret behind it
+
     def __init__(self, query: Query, facts: ServerFacts, request_id: str) -> None:
         self._query = query
         self._facts = facts

@@ -74,9 +74,10 @@ FAULTS = {"text_too_long": ("BIG-0000", TOO_BIG)}
 
 
 class Flux(Dialect):
-    """One socket, one session, one utterance per turn. Positions are samples at the wire rate."""
+    """One session; one utterance per turn. Positions are samples at the wire rate."""
 
     def __init__(self, query: Query, facts: ServerFacts, request_id: str) -> None:
+        self.subprotocol = "token"  # browsers send their secret behind it
         self._query = query
         self._facts = facts
         self._request_id = request_id
@@ -154,14 +155,13 @@ class Flux(Dialect):
         if turn is None:
             return [flux_warning("NO_ACTIVE_SPEECH", "nothing is being spoken")]
         if offset is None:
-            return [Native(CONTEXT, Cancel())]  # answered when the session says where it was
+            return [Native(CONTEXT, Cancel())]  # answered when the session says where
         begin = turn.begin if turn.samples else self._total
         return self._cut(turn, max(begin, min(offset, begin + turn.samples)), now)
 
     def _offset(self, message: dict[str, Any]) -> int | None:
         """The client's position in the session's audio, in samples."""
-        given = mapping(message, "playback_offset")
-        if not given:
+        if not (given := mapping(message, "playback_offset")):
             return None
         choice(given, "type", ("time_ms",), "time_ms")
         if given.get("value") is None:

@@ -12,6 +12,7 @@ from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_s
 from playhead.gateway.dialects.flux import open_flux
 from playhead.gateway.dialects.kyutai import open_kyutai
 from playhead.gateway.dialects.realtime import open_realtime
+from playhead.gateway.dialects.refusals import Shape, deepgram, elevenlabs, openai
 from playhead.gateway.dialects.twilio import open_twilio
 from playhead.gateway.session import ServerFacts
 
@@ -26,25 +27,28 @@ class Route:
     name: str
     path: re.Pattern[str]
     open: Callable[[Opening, ServerFacts, str], Dialect]
+    refuse: Shape | None = None  # how the vendor says no; None: in our own words
 
 
 ROUTES = (
-    Route("deepgram-v1", re.compile("/v1/speak"), open_aura),
+    Route("deepgram-v1", re.compile("/v1/speak"), open_aura, deepgram),
     Route(
         "elevenlabs",
         re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/stream-input"),
         open_stream_input,
+        elevenlabs,
     ),
     Route(
         "elevenlabs-multi",
         re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/multi-stream-input"),
         open_multi_stream_input,
+        elevenlabs,
     ),
     Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai),
     Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
-    Route("realtime", re.compile("/v1/realtime"), open_realtime),
+    Route("realtime", re.compile("/v1/realtime"), open_realtime, openai),
     Route("twilio", re.compile("/v1/twilio"), open_twilio),
-    Route("deepgram-v2", re.compile("/v2/speak"), open_flux),
+    Route("deepgram-v2", re.compile("/v2/speak"), open_flux, deepgram),
 )
 
 

@@ -2,7 +2,10 @@
 
 import uuid
 from collections.abc import Sequence
+from http import HTTPStatus
 
+from playhead.gateway.access import Denied
+from playhead.gateway.access_gate import refusal_headers
 from playhead.gateway.dialects import table
 from playhead.gateway.dialects.base import Dialect, Refused
 from playhead.gateway.http import response
@@ -29,6 +32,21 @@ def open_dialect(route: table.Route, request: Request, facts: ServerFacts) -> Di
             content_type="application/json",
             headers=refusal.headers,
         )
+
+
+def in_its_words(request: Request, denied: Denied, answer: Response) -> Response:
+    """``answer``, which turns a client away, as the client's own vendor would put it."""
+    route = route_of(request)
+    if route is None or route.refuse is None:
+        return answer
+    text = f"{denied.message}; expected {denied.expected}"
+    body, more = route.refuse(denied.status, denied.code, text)
+    return response(
+        HTTPStatus(denied.status),
+        body,
+        content_type="application/json",
+        headers={**refusal_headers(denied), **more},
+    )
 
 
 def offered(request: Request) -> tuple[str, ...]:

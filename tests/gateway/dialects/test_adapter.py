@@ -1,6 +1,7 @@
 """Dialects over real sockets, with a fake engine behind the gateway."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
@@ -8,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ import uvloop
 from fake_engine import wave
 from harness import Gateway, eventually, gateway
 from playhead.engine.types import Source
+from playhead.gateway.access_file import edit
+from playhead.gateway.access_keys import KeyRing, new_key
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.base import Actions, Dialect, Frame
 from websockets.asyncio.client import ClientConnection, connect
@@ -173,6 +177,68 @@ def test_the_server_goes_down() -> None:
             drained = asyncio.create_task(running.server.drain())
             assert await closed(client) == 1012
             await drained
+
+    uvloop.run(main())
+
+
+REFUSED = [
+    (AURA, {"Authorization": "Token wrong"}, ("err_code",), "INVALID_AUTH"),
+    ("/v2/speak?model=flux-haley-en", {}, ("err_code",), "INVALID_AUTH"),
+    ("/v1/realtime", {"Authorization": "Bearer wrong"}, ("error", "code"), "invalid_api_key"),
+    (
+        "/v1/text-to-speech/x/stream-input?model_id=eleven_flash_v2_5",
+        {"xi-api-key": "wrong"},
+        ("detail", "status"),
+        "invalid_api_key",
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "headers", "where", "code"), REFUSED)
+def test_a_missing_or_wrong_key_is_refused_in_the_vendors_words(
+    tmp_path: Path, target: str, headers: dict[str, str], where: tuple[str, ...], code: str
+) -> None:
+    key, kept = new_key("first", 1.0)
+    with edit(tmp_path / "keys.json") as put:
+        put(KeyRing((kept,)))
+
+    async def main() -> None:
+        async with gateway(keys=str(tmp_path / "keys.json")) as running:
+            with pytest.raises(InvalidStatus) as caught:
+                await connect(url(running, target), additional_headers=headers)
+            answer = caught.value.response
+            assert answer.status_code == HTTPStatus.UNAUTHORIZED
+            told = json.loads(answer.body)
+            for name in where:
+                told = told[name]
+            assert told == code
+            right = {"Authorization": f"Token {key}"}
+            async with connect(url(running, target), additional_headers=right):
+                pass
+
+    uvloop.run(main())
+
+
+def test_a_call_plays_and_its_marks_come_back() -> None:
+    """The other side of Twilio Media Streams, which plays at once what it is sent."""
+
+    async def main() -> None:
+        async with gateway() as running, connect(url(running, "/v1/twilio")) as call:
+            custom = {"text": "one two three"}
+            start = {"streamSid": "MZ1", "start": {"customParameters": custom}}
+            await send(call, {"event": "connected"}, {"event": "start", **start})
+            sound = 0
+            with contextlib.suppress(ConnectionClosed):
+                async for frame in call:
+                    told = json.loads(frame)
+                    if told["event"] == "media":
+                        sound += len(base64.b64decode(told["media"]["payload"]))
+                    if told["event"] == "mark":
+                        await call.send(frame)
+            assert call.close_code == 1000, "all was played: the call's next verb runs"
+            assert sound == 3 * 1_920 // 3  # three words at 24 kHz, heard at 8 kHz
+            assert {report.source for report in running.engine.reports} == {Source.MARK}
+            assert running.engine.reports[-1].consumed == 3 * 1_920
 
     uvloop.run(main())
 
