@@ -149,6 +149,19 @@ def test_an_unreachable_target_is_named() -> None:
     assert str(port) in error.message
 
 
+def test_a_server_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("playhead.loadgen.client.OPEN_TIMEOUT", 0.1)
+
+    async def talk() -> SessionError:
+        async with await asyncio.start_server(lambda *pipes: None, "127.0.0.1", 0) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            with pytest.raises(SessionError) as caught:
+                await open_session(url, Plan(url, 1.0), Caller(), 0)
+            return caught.value
+
+    assert asyncio.run(talk()).fault == "no_answer"
+
+
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [

@@ -1,5 +1,6 @@
 """The terminal's view."""
 
+import pytest
 from loadgen_kit import chunk, record, run
 from playhead.loadgen.figures import figures
 from playhead.loadgen.listener import Stall
@@ -84,3 +85,16 @@ def test_progress_in_one_line() -> None:
         "    3 of 60 s: 4 of 9 started, 3 in flight, 0 stalled, 0 faulty, TTFA p95 123 ms"
     )
     assert progress(Tally(), -1.0, 60.0, 2).startswith("    0 of 60 s (process 1 of 2): 0 of 0")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("unreachable", "refused_key", "protocol", "silence", "truncated", "wrong_format"),
+        *("clock_backwards", "no_answer", "connection_lost", "timeout", "interrupted"),
+    ],
+)
+def test_a_fault_is_named_in_the_summary_and_is_never_a_good_number(fault: str) -> None:
+    made = figures([run(heard(fault=fault), heard())])
+    assert verdict(made) == "missed"
+    assert f"strict, 1/s: faults: 1 {fault}" in notes(made)
