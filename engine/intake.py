@@ -42,6 +42,8 @@ class Intake:
             return
         try:
             steppable = self._runner.push_text(utterance, delta, flush=flush, end=end)
+        except ValueError as fault:
+            self._scheduler.fail(utterance, "bad_value", str(fault))
         except Exception as fault:
             # A text that breaks the model's front end costs its own utterance, nobody else's.
             log.exception("the model cannot take the text of utterance %d", utterance)

@@ -178,6 +178,7 @@ class ModelInfo:
     streaming_text: bool = True
     languages: tuple[str, ...] = ("auto",)  # accepted in requests; the first is the default
     takes_instruct: bool = False  # whether a request may say in words how to speak
+    random_weights: bool = False  # for measurements: what is spoken is noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,8 @@ class Runner(Protocol):
         """Make room for an utterance. Raises ``ValueError`` for an unknown voice or speed."""
 
     def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
-        """Add text (any size, may be empty). True when a step would now yield frames or end."""
+        """Add text (any size, may be empty). True when a step would now yield frames or end.
+        Raises ``ValueError`` for text that the model cannot take (beyond its context, say)."""
 
     def step(self, utterances: Sequence[int]) -> list[StepResult]:
         """One backbone step of each stream, batched. Results in the given order."""

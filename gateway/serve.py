@@ -96,6 +96,7 @@ def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
         voices=info.voices,
         languages=info.languages,
         takes_instruct=info.takes_instruct,
+        random_weights=info.random_weights,
         default_voice=voice,
         model_rate=info.sample_rate,
         formats=tuple(dict(found) for found in codecs.formats()),
@@ -147,7 +148,8 @@ async def _serve(
         await agent.start(listeners.agent)
     secure = settings.tls_cert is not None
     address = page_address(settings.host, server.port, secure=secure)
-    _tell(f"playhead with voice {facts.default_voice} is ready: {address}")
+    noise = " (RANDOM weights: it speaks noise)" if facts.random_weights else ""
+    _tell(f"playhead with voice {facts.default_voice} is ready: {address}{noise}")
     if listeners.http is not None:
         _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
     dead = await _until_stopped(server, stop)

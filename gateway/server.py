@@ -146,6 +146,7 @@ class GatewayServer:
             reason = "engine_dead"
         load: dict[str, object] = {
             "model": self.hub.facts.model,
+            "random_weights": self.hub.facts.random_weights,
             "sessions": len(self.hub.registry),
             "connections": len(self._handlers),
             "utterances": stats.live,

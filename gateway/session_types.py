@@ -34,6 +34,7 @@ class ServerFacts:
     observed: bool = False
     languages: tuple[str, ...] = ("auto",)  # the first is the default
     takes_instruct: bool = False
+    random_weights: bool = False  # what is spoken is noise
     report_interval: Callable[[], float] = lambda: LEAST  # seconds
 
     def token(self, secret: str) -> str:

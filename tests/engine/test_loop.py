@@ -188,6 +188,28 @@ def test_text_for_what_is_over_never_reaches_the_model() -> None:
     assert mailbox.finished(1)[0].reason is Finish.CANCELLED
 
 
+def test_text_that_the_model_cannot_take_fails_its_utterance_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, mailbox, runner = still()
+    say(engine, 1, "abc")
+    push = runner.push_text
+
+    def picky(utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
+        if delta == "too much":
+            raise ValueError("the text takes 9 positions: at most 8 fit")
+        return push(utterance, delta, flush=flush, end=end)
+
+    monkeypatch.setattr(runner, "push_text", picky)
+    say(engine, 2, "too much")
+    engine.step(5.0)
+    (failed,) = mailbox.finished(2)
+    assert (failed.reason, failed.code) == (Finish.FAILED, "bad_value")
+    assert failed.message == "the text takes 9 positions: at most 8 fit"
+    assert mailbox.finished(1) == []
+    assert not caplog.records, "a client's fault is no fault of the server"
+
+
 # -- threads ----------------------------------------------------------------------------------
 
 

@@ -118,6 +118,7 @@ def test_over_a_real_socket() -> None:
         load = json.loads(body)["load"]
         assert status == 200
         assert load["max_utterances"] == 64
+        assert load["random_weights"] is False
         assert load["waiting"] == {"lm": 1, "background": 1, "urgent": 1}
 
     over_the_wire(check)

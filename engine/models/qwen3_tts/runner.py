@@ -13,7 +13,13 @@ from playhead.engine.models.qwen3_tts.frames import ENDED, LEAST_CODES, POISONED
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptBuilder, PromptError, Voices
 from playhead.engine.models.qwen3_tts.slots import NoSlot
 from playhead.engine.models.qwen3_tts.stream import Limits, Stream
-from playhead.engine.models.qwen3_tts.text import Tokenizer, TokenStream, instruct_ids, role_ids
+from playhead.engine.models.qwen3_tts.text import (
+    KnownIds,
+    Tokenizer,
+    TokenStream,
+    instruct_ids,
+    role_ids,
+)
 from playhead.engine.types import (
     ChunkWork,
     Finish,
@@ -70,6 +76,7 @@ class Qwen3Runner:
         self._run = execution or Direct(parts.loop, parts.codec)
         self._options = options or Options()
         self._loop, self._codec, self._table = parts.loop, parts.codec, parts.loop.table
+        self._tokenizer = KnownIds(parts.tokenizer, parts.config.talker.text_vocab)
         self._builder = PromptBuilder(parts.config, role_ids(parts.tokenizer))
         self._streams: dict[int, Stream] = {}
         self._prepare_voices()
@@ -82,6 +89,7 @@ class Qwen3Runner:
             step_frames=1,
             languages=parts.voices.languages,
             takes_instruct=parts.voices.takes_instructions,
+            random_weights=self._options.frames is not None,
         )
 
     def open(self, request: Request) -> None:
@@ -91,7 +99,7 @@ class Qwen3Runner:
             raise ValueError(f"utterance {request.utterance} is open already")
         if request.speed != 1.0:
             raise PromptError(f"speed {request.speed} is not available: this voice speaks at 1.0")
-        tokenizer = self._parts.tokenizer
+        tokenizer = self._tokenizer
         instruct = instruct_ids(tokenizer, request.instruct)
         style = self._parts.voices.style(request.voice, request.language, instruct)
         self._check_fits(len(instruct) + style.reference_frames, "instruction and recording")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from playhead.engine.models.qwen3_tts.prompt import PromptError
+
 ROLE = "<|im_start|>assistant\n"
 INSTRUCT = ("<|im_start|>user\n", "<|im_end|>\n")
 MOST_HELD = 1024
@@ -63,6 +65,30 @@ class HashTokenizer:
         """See :class:`Tokenizer`."""
         pieces = [word[i : i + 4] for word in text.split() for i in range(0, len(word), 4)]
         return [_hash(piece) % self._limit for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownIds:
+    """A tokenizer whose ids are below ``limit``, the size of the model's table: another would end
+    every stream on the device. Raises PromptError for one that is not."""
+
+    tokenizer: Tokenizer
+    limit: int
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """See :class:`Tokenizer`."""
+        return self.tokenizer.specials
+
+    def __call__(self, text: str) -> list[int]:
+        """See :class:`Tokenizer`."""
+        ids = self.tokenizer(text)
+        if ids and not 0 <= min(ids) <= max(ids) < self.limit:
+            raise PromptError(
+                f"the vocabulary gives id {max(ids)} for a text, and the model has {self.limit}: "
+                f"the vocabulary is another model's"
+            )
+        return ids
 
 
 def role_ids(tokenizer: Tokenizer) -> tuple[int, ...]:

@@ -93,8 +93,10 @@ def model_folder(source: str | Path) -> Path:
     try:
         return Path(snapshot_download(str(source), allow_patterns=list(HUB_FILES)))
     except (HfHubHTTPError, LocalEntryNotFoundError) as fault:
+        why = " ".join(str(fault).split())
         raise WeightsError(
-            f"{source} is no local folder, and the hub did not give it: {fault}"
+            f"{source} is no local folder, and the hub did not give it: {why} Without a "
+            f"connection, download the folder elsewhere and name it"
         ) from fault
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from playhead.engine.models.qwen3_tts.prompt import PromptError
 from playhead.engine.models.qwen3_tts.text import (
     MOST_HELD,
     FolderTokenizer,
     HashTokenizer,
+    KnownIds,
     TokenStream,
     instruct_ids,
     last_cut,
@@ -164,3 +166,14 @@ def test_a_folder_holds_the_vocabulary(tmp_path: Path) -> None:
     assert set(found.specials) == set(SPECIALS)
     text = "<|im_start|>assistant\nit's 12 你好"
     assert found(text) == TRAINED(text)
+
+
+def test_ids_that_the_model_does_not_have_are_refused() -> None:
+    """On a device such an id would end every stream."""
+    tokenizer = KnownIds(HashTokenizer(500), 500)
+    assert tokenizer("some words") == HashTokenizer(500)("some words")
+    assert tokenizer("") == []
+    assert tokenizer.specials == ()
+    highest = max(HashTokenizer(500)("some words"))
+    with pytest.raises(PromptError, match=f"gives id {highest} .*, and the model has {highest}"):
+        KnownIds(HashTokenizer(500), highest)("some words")

@@ -173,10 +173,11 @@ def test_a_hub_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch)
     hub = pytest.importorskip("huggingface_hub")
 
     def download(source: str, allow_patterns: list[str]) -> str:
-        raise hub.errors.LocalEntryNotFoundError("no connection")
+        raise hub.errors.LocalEntryNotFoundError("no\nconnection")
 
     monkeypatch.setattr(hub, "snapshot_download", download)
-    with pytest.raises(WeightsError, match="the hub did not give it: no connection"):
+    said = "did not give it: no connection Without a connection, download the folder"
+    with pytest.raises(WeightsError, match=said):
         model_folder("someone/some-model")
 
 
