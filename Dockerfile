@@ -25,8 +25,9 @@ COPY --from=build /opt/playhead /opt/playhead
 COPY --from=build /opt/voice /opt/voice
 ENV PATH=/opt/playhead/bin:$PATH PLAYHEAD_CACHE=/opt/voice PYTHONUNBUFFERED=1
 USER playhead
-# 8081: what a balancer asks for the slack, when PLAYHEAD_AGENT_PORT says so.
-EXPOSE 8080 8081
+# 8081: the HTTP API; or what a balancer asks for the slack, when PLAYHEAD_AGENT_PORT says so, and
+# then the API is on 8082.
+EXPOSE 8080 8081 8082
 # The first SIGTERM drains: what is being spoken is finished, nothing new is taken.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \

@@ -58,8 +58,10 @@ def listen(settings: Settings) -> Listeners:
 def _http_port(settings: Settings, port: int) -> int:
     if settings.http_port != HTTP_NEXT:
         return settings.http_port
+    # The agent's port was asked for by number, so the one nobody named steps over it.
+    following = port + 1 if port + 1 != settings.agent_port else port + 2
     # Next to a port that the system chose, nobody promises a free one.
-    return 0 if settings.port == 0 or port == MOST_PORT else port + 1
+    return 0 if settings.port == 0 or following > MOST_PORT else following
 
 
 def _bind(settings: Settings, flag: str, port: int) -> socket.socket:

@@ -27,6 +27,15 @@ def test_the_api_is_next_to_the_sessions() -> None:
         assert listeners.http.getsockname()[1] == port + 1
 
 
+def test_the_api_steps_over_the_port_of_the_agent() -> None:
+    port = free_pair()
+    with listen(Settings(port=port, agent_port=port + 1)) as listeners:
+        assert listeners.http is not None
+        assert listeners.agent is not None
+        assert listeners.agent.getsockname()[1] == port + 1
+        assert listeners.http.getsockname()[1] == port + 2
+
+
 def test_a_port_of_the_systems_choice_goes_for_both() -> None:
     with listen(Settings(port=0)) as listeners:
         assert listeners.http is not None
