@@ -110,7 +110,8 @@ class Scheduler:
         believed, starved = head.depth(now), head.starved
         if head.on_report(report, now):
             self.tally.reports += 1
-            self.tally.believed(abs(believed - report.buffered / self.model.sample_rate))
+            if report.source.confidence:  # else it is an inference of ours, no measurement
+                self.tally.believed(abs(believed - report.buffered / self.model.sample_rate))
             late = max(head.overdue(now), head.starved - starved)
             stream.learner.observe(report, late, now)
 

@@ -28,6 +28,7 @@ from playhead.engine.types import (
     Lane,
     ListenerState,
     Report,
+    Source,
     StepResult,
     Urgency,
     Word,
@@ -857,3 +858,14 @@ class AnyOrder(RuleBasedStateMachine):
 
 TestAnyOrder = AnyOrder.TestCase
 TestAnyOrder.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+def test_what_we_inferred_ourselves_is_no_measure_of_our_belief() -> None:
+    one = rig(lead=FAR)
+    one.submit(request(1))
+    one.text(1, "abcd")
+    one.settle()
+    told = replace(report(1, 4 * FRAME, 2 * FRAME), source=Source.SOCKET)
+    one.scheduler.report(told, one.now)
+    assert one.scheduler.tally.reports == 1
+    assert one.scheduler.tally.belief_error == 0.0
