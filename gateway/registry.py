@@ -58,8 +58,10 @@ class Registry(Generic[Host]):
         self._live.pop(session, None)
 
     def bury(self, stone: Tombstone, owner: str, now: float) -> None:
-        """A session of ``owner`` has ended; remember what it still tells."""
+        """A session of ``owner`` has ended; remember what it still tells, if anything."""
         self._live.pop(stone.session, None)
+        if stone.outcome is None:
+            return  # it never spoke: its owner hears no more than a stranger would
         self._stones[stone.session] = (stone, owner)
         self._expire(now)
 

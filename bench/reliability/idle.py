@@ -107,15 +107,16 @@ async def measure(sessions: int, rounds: int, watch: float) -> dict[str, Any]:
         empty, descriptors = running.rss, running.descriptors
         history = []
         for number in range(rounds + 1):
-            began = time.monotonic()
+            began, used = time.monotonic(), running.cpu
             clients = await arrive(running.port, sessions)
-            took = time.monotonic() - began
+            took, used = time.monotonic() - began, running.cpu - used
             await asyncio.sleep(2.0)
             full = running.rss
             if number == 0:
                 share = await idle_share(running, watch)
                 first, accepts = full, sessions / took
             history.append({"full": full, "accepts_per_s": round(sessions / took)})
+            history[-1]["accepts_per_core_s"] = round(sessions / used)
             await leave(running, clients)
             history[-1]["empty"] = running.rss
             with contextlib.suppress(IndexError):
@@ -125,7 +126,9 @@ async def measure(sessions: int, rounds: int, watch: float) -> dict[str, Any]:
             "rss_per_session_kib": round((first - empty) / sessions / 1024, 1),
             "idle_cpu_of_a_core": round(share, 4),
             "accepts_per_s": round(accepts),
-            "growth": round(history[-1]["full"] / first - 1, 4),
+            "accepts_per_core_s": history[0]["accepts_per_core_s"],
+            "growth_since_first": round(history[-1]["full"] / first - 1, 4),
+            "growth_since_second": round(history[-1]["full"] / history[1]["full"] - 1, 4),
             "descriptors_left": running.descriptors - descriptors,
             "rounds": history,
         }

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from playhead.gateway.registry import Registry, new_secret
 from playhead.gateway.session import Tombstone
+from playhead.gateway.session_types import Outcome
 
 
 @dataclass
@@ -12,7 +13,7 @@ class Host:
 
 
 def stone(session: str, expires: float = 15.0) -> Tombstone:
-    return Tombstone(session, b"digest", None, expires)
+    return Tombstone(session, b"digest", Outcome(1, 2, "he", "ard"), expires)
 
 
 def test_secrets_are_long_and_different() -> None:
@@ -67,3 +68,11 @@ def test_the_ended_session_of_another_does_not_exist() -> None:
     assert registry.tombstone("a", "k2", now=0.0) is None
     assert registry.tombstone("a", "", now=0.0) is None
     assert registry.tombstone("a", "k1", now=0.0) == stone("a")
+
+
+def test_a_session_that_never_spoke_leaves_nothing() -> None:
+    registry: Registry[Host] = Registry()
+    registry.add(Host("a"))
+    registry.bury(Tombstone("a", b"digest", None, 15.0), "k1", now=0.0)
+    assert registry.get("a") is None
+    assert registry.tombstone("a", "k1", now=0.0) is None
