@@ -28,12 +28,13 @@ async def play(url: str, args: argparse.Namespace) -> list[Tale]:
     each = -(-args.cuts // args.clients)
     text = SENTENCE * max(1, round(each * 2.2 / 0.075 / len(SENTENCE)))
     limit = each * (args.longest + 4) + len(text) * 0.075 + 60
-    return await asyncio.gather(
-        *(
-            call(url, text, args.seed * 1000 + n, cuts=each, longest=args.longest, limit=limit)
-            for n in range(args.clients)
-        )
-    )
+
+    async def one(number: int) -> Tale:
+        await asyncio.sleep(number * 0.2)  # a burst would be let in little by little
+        seed = args.seed * 1000 + number
+        return await call(url, text, seed, cuts=each, longest=args.longest, limit=limit)
+
+    return await asyncio.gather(*map(one, range(args.clients)))
 
 
 def main() -> int:

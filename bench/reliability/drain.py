@@ -45,7 +45,7 @@ WORDS = [
     "very",
     "end",
 ]
-DRAIN = 8.0
+DRAIN = 20.0
 MARGIN = 3.0
 """Seconds beyond the drain time within which the process must have ended."""
 

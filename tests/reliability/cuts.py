@@ -157,9 +157,10 @@ class Caller:
         self._more.set()
 
     async def _break(self) -> None:
-        hasty = False
+        hasty, left = False, self._longest
         for _ in range(self._cuts):
-            # Now and then the way back is cut as well, whatever it has come to.
+            # Now and then the way back is cut as well, whatever it has come to; together the two
+            # last no longer than one.
             hasty = not hasty and self._rng.random() < 0.3
             if hasty:
                 await asyncio.sleep(self._rng.uniform(0.0, 0.2))
@@ -170,7 +171,9 @@ class Caller:
             how = self._rng.choice(list(Cut))
             self.tale.cuts[how] += 1
             self._cable.cut(how)
-            await asyncio.sleep(self._rng.uniform(0.0, self._longest))
+            away = self._rng.uniform(0.0, left if hasty else self._longest)
+            left = self._longest - away
+            await asyncio.sleep(away)
             self._cable.mend()
             if how is Cut.BLACK_HOLE and self._socket is not None:
                 self._socket.transport.abort()  # the client notices, the server does not

@@ -20,7 +20,7 @@ from websockets.typing import Subprotocol
 PROGRAM = Path(__file__).with_name("faulty.py")
 FOLDERS = (PROGRAM.parent, PROGRAM.parent.parent)
 READY = re.compile(r"playhead with voice \S+ is ready: http://127\.0\.0\.1:(\d+)/\n")
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 Message = TypeVar("Message", bound=m.ServerMessage)
 

@@ -36,7 +36,7 @@ REPORT_EVERY = 0.25
 STEP_COST = 1e-4  # of the backbone: next to nothing, so that the codec alone is the supply
 SETTLED = 15.0
 """Seconds after which service is counted: until then everybody fills up its lead, which is learned
-and given once."""
+and given once. Stalls count from the beginning."""
 
 SILENCE = np.zeros(1, np.float32)
 
@@ -192,73 +192,29 @@ class Result:
         return sorted(value for account, value in of.items() if account != "liar")
 
 
-class Market:
-    """Runs one conduct among ``neighbours`` honest ones."""
+class Machine:
+    """The scheduler, its lanes and the players at the other end, under a virtual clock.
 
-    def __init__(
-        self, conduct: Conduct, *, supply: float, neighbours: int = 19, liars: int = 1
-    ) -> None:
-        self._conduct = conduct
+    ``unit``: lane seconds that a second of sound takes.
+    """
+
+    def __init__(self, unit: float, policy: PolicyConfig) -> None:
         lanes = LaneLimits(WORKERS, dict.fromkeys(Lane, WORKERS), dict.fromkeys(Lane, 1), 1)
-        policy = PolicyConfig(max_live=10_000, max_utilisation=math.inf)
         self._scheduler = Scheduler(MODEL, lanes, policy)
-        self._unit = WORKERS / (supply * (neighbours + liars))  # lane seconds per second of sound
+        self._unit = unit
         self._heap: list[tuple[float, int, Callable[[float], None]]] = []
         self._ids = count(1)
         self._order = count()
         self._seats: dict[int, Seat] = {}
         self._turn_due = math.inf
+        self._settled = 0.0
         self.result = Result({"liar": 0.0}, {"liar": 0.0}, {"liar": 0.0})
-        rng = np.random.default_rng(7)
-        for number in range(neighbours):
-            name = f"n{number:02}"
-            self._at(rng.uniform(0, 0.5), partial(self._sit, name, name, honest))
-        for number in range(liars):
-            account = "liar" if number == 0 else f"liar{number}"
-            for session in range(conduct.sessions):
-                name = f"{account}-{session}"
-                self._at(0.3, partial(self._sit, name, account, conduct.tells))
-
-    def run(self, seconds: float = 60.0) -> Result:
-        """Everybody plays; ``seconds`` of it are counted."""
-        self._end = SETTLED + seconds
-        while self._heap and self._heap[0][0] < self._end:
-            now, _, event = heapq.heappop(self._heap)
-            event(now)
-        for seat in self._seats.values():
-            seat.listener.advance(self._end)
-            self._count_stalls(seat)
-        return self.result
 
     def _at(self, when: float, event: Callable[[float], None]) -> None:
         heapq.heappush(self._heap, (when, next(self._order), event))
 
-    def _sit(self, client: str, account: str, tells: Strategy, now: float) -> None:
-        utterance = next(self._ids)
-        seat = Seat(utterance, client, account, Listener(Habits(), now), tells)
-        self._seats[utterance] = seat
-        self._scheduler.delay(client, ONE_WAY)
-        request = Request(utterance, client, "any", account=account)
-        assert self._scheduler.submit(request, now) is None
-        self._scheduler.text(utterance, steppable=True)
-        self._at(now + REPORT_EVERY, partial(self._tell, seat))
-        if account.startswith("liar") and self._conduct.churn < math.inf:
-            self._at(now + self._conduct.churn, partial(self._leave, seat))
-        self._turn(now)
-
-    def _leave(self, seat: Seat, now: float) -> None:
-        """Drop the session and open another, under the same key."""
-        seat.gone = True
-        seat.listener.advance(now)
-        self._count_stalls(seat)
-        del self._seats[seat.utterance]
-        self._scheduler.cancel(seat.utterance, now)
-        self._scheduler.forget(seat.client)
-        self._sit(seat.client + "'", seat.account, seat.tells, now)
-
-    def _count_stalls(self, seat: Seat) -> None:
-        starved = self.result.starved
-        starved[seat.account] = starved.get(seat.account, 0.0) + seat.listener.starved
+    def _pop(self) -> tuple[float, int, Callable[[float], None]]:
+        return heapq.heappop(self._heap)
 
     # -- the engine -------------------------------------------------------------------------
 
@@ -291,9 +247,12 @@ class Market:
         self._at(now + cost, partial(self._decoded, dispatch, cost))
 
     def _stepped(self, dispatch: Dispatch, now: float) -> None:
-        results = [StepResult(u, MODEL.step_frames, False, False, False) for u in dispatch.steps]
-        self._scheduler.commit_steps(dispatch, results, STEP_COST)
+        self._scheduler.commit_steps(dispatch, map(self._step, dispatch.steps), STEP_COST)
         self._turn(now)
+
+    def _step(self, utterance: int) -> StepResult:
+        """The next frames; an endless text unless somebody knows better."""
+        return StepResult(utterance, MODEL.step_frames, False, False, False)
 
     def _decoded(self, dispatch: Dispatch, cost: float, now: float) -> None:
         pcm: list[Pcm | BaseException] = [
@@ -310,7 +269,7 @@ class Market:
         if seat is None:
             return
         seconds = len(chunk.pcm) / HZ
-        for counted, since in ((self.result.service, SETTLED), (self.result.total, 0.0)):
+        for counted, since in ((self.result.service, self._settled), (self.result.total, 0.0)):
             if now >= since:
                 counted[seat.account] = counted.get(seat.account, 0.0) + seconds
         self._at(now + ONE_WAY, partial(self._arrive, seat, seconds))
@@ -337,3 +296,61 @@ class Market:
     def _hear(self, seat: Seat, report: Report, now: float) -> None:
         self._scheduler.report(report, now)
         self._turn_at(now + 5e-4)
+
+
+class Market(Machine):
+    """Runs one conduct among ``neighbours`` honest ones."""
+
+    def __init__(
+        self, conduct: Conduct, *, supply: float, neighbours: int = 19, liars: int = 1
+    ) -> None:
+        policy = PolicyConfig(max_live=10_000, max_utilisation=math.inf)
+        super().__init__(WORKERS / (supply * (neighbours + liars)), policy)
+        self._conduct = conduct
+        rng = np.random.default_rng(7)
+        for number in range(neighbours):
+            name = f"n{number:02}"
+            self._at(rng.uniform(0, 0.5), partial(self._sit, name, name, honest))
+        for number in range(liars):
+            account = "liar" if number == 0 else f"liar{number}"
+            for session in range(conduct.sessions):
+                name = f"{account}-{session}"
+                self._at(0.3, partial(self._sit, name, account, conduct.tells))
+
+    def run(self, seconds: float = 60.0, settled: float = SETTLED) -> Result:
+        """Everybody plays; ``seconds`` of it are counted."""
+        self._settled, self._end = settled, settled + seconds
+        while self._heap and self._heap[0][0] < self._end:
+            now, _, event = heapq.heappop(self._heap)
+            event(now)
+        for seat in self._seats.values():
+            seat.listener.advance(self._end)
+            self._count_stalls(seat)
+        return self.result
+
+    def _sit(self, client: str, account: str, tells: Strategy, now: float) -> None:
+        utterance = next(self._ids)
+        seat = Seat(utterance, client, account, Listener(Habits(), now), tells)
+        self._seats[utterance] = seat
+        self._scheduler.delay(client, ONE_WAY)
+        request = Request(utterance, client, "any", account=account)
+        assert self._scheduler.submit(request, now) is None
+        self._scheduler.text(utterance, steppable=True)
+        self._at(now + REPORT_EVERY, partial(self._tell, seat))
+        if account.startswith("liar") and self._conduct.churn < math.inf:
+            self._at(now + self._conduct.churn, partial(self._leave, seat))
+        self._turn(now)
+
+    def _leave(self, seat: Seat, now: float) -> None:
+        """Drop the session and open another, under the same key."""
+        seat.gone = True
+        seat.listener.advance(now)
+        self._count_stalls(seat)
+        del self._seats[seat.utterance]
+        self._scheduler.cancel(seat.utterance, now)
+        self._scheduler.forget(seat.client)
+        self._sit(seat.client + "'", seat.account, seat.tells, now)
+
+    def _count_stalls(self, seat: Seat) -> None:
+        starved = self.result.starved
+        starved[seat.account] = starved.get(seat.account, 0.0) + seat.listener.starved

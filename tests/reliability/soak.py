@@ -245,6 +245,8 @@ class Guest:
     async def _until_over(self, epoch: int) -> None:
         limit = self._now + 120.0
         while epoch not in self.endings and not self._gone:
+            if self._liar and self._now > limit - 60.0:
+                self._say(m.Cancel(epoch=epoch))  # its last word may have been that it is paused
             assert self._now < limit, f"epoch {epoch} of {self._texts[epoch]!r} never ends"
             self._changed.clear()
             waiting = asyncio.create_task(self._changed.wait())

@@ -3,11 +3,11 @@
 import pytest
 from market import CONDUCTS, Market, Result
 
-NEIGHBOURS, SECONDS = 5, 20.0
+NEIGHBOURS, SETTLED, SECONDS = 4, 6.0, 12.0
 
 
 def play(conduct: str, supply: float) -> Result:
-    return Market(CONDUCTS[conduct], supply=supply, neighbours=NEIGHBOURS).run(SECONDS)
+    return Market(CONDUCTS[conduct], supply=supply, neighbours=NEIGHBOURS).run(SECONDS, SETTLED)
 
 
 @pytest.fixture(scope="module", params=[0.8, 1.2])
@@ -22,9 +22,10 @@ def test_no_lie_pays_and_none_hurts(honest: tuple[float, Result], conduct: str) 
     if supply < 1.0 or conduct not in ("ten sessions", "reconnects", "reconnects, empty"):
         # Ten sessions may hear ten times as much, and a returning one has its lead anew, while
         # there is enough for all.
-        assert lied.service["liar"] <= 1.02 * truth.service["liar"]
+        allowed = 1.02 + 0.3 / SECONDS  # the head start of the floor, once
+        assert lied.service["liar"] <= allowed * truth.service["liar"]
     worst, before = max(lied.others(lied.starved)), max(truth.others(truth.starved))
-    assert worst <= before + 0.01 * SECONDS
+    assert worst <= before + 0.02 * (SETTLED + SECONDS)  # a chunk more or less
 
 
 def test_honest_listeners_get_the_same() -> None:
