@@ -49,9 +49,13 @@ class Playback:
 
     def on_report(self, report: PlaybackReport, now: float) -> None:
         """A checked report (session_report.check)."""
+        # What is inferred is told again and again, also when all has been played: that is no
+        # movement, and must not put off the end.
+        again = self.report is not None and report.consumed == self.report.consumed
+        if not (again and report.source is Source.SOCKET):
+            self._moved_at = max(self._moved_at, now)
         self.report = report
         self._reported_at = now
-        self._moved_at = max(self._moved_at, now)
 
     def hold(self, now: float) -> None:
         """Playback stands still from now on: paused, or the socket is gone. Idempotent."""

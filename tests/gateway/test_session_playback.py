@@ -152,3 +152,13 @@ def test_between_marks_the_listener_plays_on() -> None:
     made.on_report(replace(report(900), source=Source.MARK), 1.1)
     made.on_report(replace(report(1_000, ListenerState.DRAINED), source=Source.MARK), 1.2)
     assert made.heard(1.3) == (1_000, False)
+
+
+def test_what_is_inferred_again_and_again_does_not_put_off_the_end() -> None:
+    made = playback()
+    made.on_sent(1_000, 0.0)
+    for tick in range(1, 40):
+        played = min(1_000, 100 * tick)
+        state = ListenerState.DRAINED if played == 1_000 else ListenerState.PLAYING
+        made.on_report(replace(report(played, state), source=Source.SOCKET), 0.1 * tick)
+    assert made.ends_at() == 1.0
