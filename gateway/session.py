@@ -17,7 +17,7 @@ Calling contract (the adapter, on its event loop):
 from collections import Counter
 
 from playhead.codecs.base import Encoded
-from playhead.engine.types import AudioChunk, Finished, TextWarning
+from playhead.engine.types import AudioChunk, Finished, Source, TextWarning
 from playhead.gateway.access_quota import Allowance
 from playhead.gateway.effects import Close, Effect, Send
 from playhead.gateway.messages import (
@@ -98,8 +98,10 @@ class Session:
         """A message that was read from the attached connection at ``now``."""
         if not self._hears():
             return []
-        self._received += not isinstance(message, Hello)
-        self._token_before = b""
+        if not isinstance(message, PlaybackReport) or message.source is Source.PLAYER:
+            # What is inferred in the client's place is no message of its own.
+            self._received += not isinstance(message, Hello)
+            self._token_before = b""
         verdict = self._budget.admit(message, now)
         if verdict is Verdict.COALESCE and isinstance(message, PlaybackReport):
             self.counters["coalesced_reports"] += 1
@@ -202,9 +204,7 @@ class Session:
         """
         if not self.can_resume(request):
             return refusal(self._dialogue.outcome(now) if self.owned_by(request) else None)
-        # What the client has shown is what it knows: the token told before may have been lost
-        # on the way, more than once.
-        self._token_before = digest(request.token)
+        self._token_before = digest(request.token)  # all that it knows: readies can be lost
         self._token, self._token_digest = token, digest(token)
         self._channel.attached = True
         self._channel.outbox.acknowledge(request.seq)

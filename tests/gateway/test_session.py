@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playhead.engine.types import Finish, Finished, ListenerState, TextWarning
+from playhead.engine.types import Finish, Finished, ListenerState, Source, TextWarning
 from playhead.gateway import messages as m
 from playhead.gateway.effects import (
     CancelUtterance,
@@ -307,6 +307,20 @@ def test_a_pause_outlives_a_cut() -> None:
     talk.session.detach(1.0)
     effects = talk.session.resume(BACK, "t2", 2.0)
     assert effects[-1] == Hold(number, ListenerState.PAUSED)
+
+
+def test_what_is_inferred_in_the_clients_place_is_no_message_of_it() -> None:
+    talk, number = spoken()
+    talk.session.detach(1.0)
+    before = sent(talk.session.resume(BACK, "t2", 2.0))[0]
+    talk.audio(number, 100, 2.5)
+    talk.report(1, 100, 50, 3.0, source=Source.SOCKET)
+    talk.session.detach(4.0)
+    assert talk.session.can_resume(BACK), "it may not have got its ready"
+    after = sent(talk.session.resume(BACK, "t3", 5.0))[0]
+    assert isinstance(before, m.Ready)
+    assert isinstance(after, m.Ready)
+    assert after.received == before.received
 
 
 def test_frames_are_counted_over_all_connections() -> None:
