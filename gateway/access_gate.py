@@ -110,6 +110,19 @@ class Gate:
                 RETRY_AFTER,
             )
 
+    def check_scrape(self, peer: Peer, request: Request) -> None:
+        """Who reads the metrics: this machine, or a key with that role. Raises :class:`Denied`."""
+        if not self.access.required or is_loopback(peer.address):
+            return
+        offer = self.offer(request.headers.raw_items(), request.path)
+        if not self.access.may_scrape(offer, peer.address, clock.monotonic()):
+            raise Denied(
+                401,
+                "unauthorized",
+                "no API key was sent",
+                "a key from `playhead keys add --role metrics`, as Authorization: Bearer",
+            )
+
     def ticket(self, peer: Peer, request: Request) -> Response:
         """``POST /v1/tickets``: a ticket for whoever shows a key. Raises :class:`Denied`."""
         if request.method != "POST":

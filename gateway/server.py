@@ -212,9 +212,10 @@ class GatewayServer:
 
     async def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
         assert isinstance(peer, Peer)
-        if request.path.partition("?")[0] == METRICS_PATH:
-            self._scrape = await self.metrics.written()
         try:
+            if request.path.partition("?")[0] == METRICS_PATH:
+                self.gate.check_scrape(peer, request)
+                self._scrape = await self.metrics.written()
             return self._route(peer, request)
         except Denied as denied:
             return upgrade.in_its_words(request, denied, self.gate.refuse(denied))

@@ -165,14 +165,16 @@ def abusers() -> dict[str, Abuse]:
     }
 
 
-async def measure(seconds: float, stalled_clients: int) -> dict[str, Any]:
-    """The whole table."""
+async def measure(seconds: float, stalled_clients: int, only: str | None) -> dict[str, Any]:
+    """The whole table, or the row ``only``."""
     flags = ("--max-connections-per-address", "1000", "--log-level", "error")
     table: dict[str, Any] = {}
     async with server(*flags) as running:
         await beside(running, 1.0, None)
         table["alone"] = await beside(running, seconds, None)
         for name, abuse in abusers().items():
+            if only not in (None, name):
+                continue
             table[name] = await beside(running, seconds, abuse)
             print(name, table[name], flush=True)
         before = running.rss
@@ -192,9 +194,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--stalled", type=int, default=64)
+    parser.add_argument("--only", help="one abuser, by its name in the table")
     parser.add_argument("--out")
     args = parser.parse_args()
-    save(args.out, uvloop.run(measure(args.seconds, args.stalled)))
+    save(args.out, uvloop.run(measure(args.seconds, args.stalled, args.only)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from playhead.client import connect as open_voice
 from playhead.engine import clock
 from playhead.gateway import access_watch
 from playhead.gateway.access_file import edit
-from playhead.gateway.access_keys import ApiKey, KeyRing, new_key
+from playhead.gateway.access_keys import METRICS, ApiKey, KeyRing, new_key
 from playhead.gateway.access_quota import Quota
 from playhead.gateway.messages import ErrorEvent, Failed, Ready, ResumeFrom, Text
 from playhead.gateway.settings import SettingsError
@@ -339,5 +339,26 @@ def test_the_client_shows_its_key(keys: Keys) -> None:
             with pytest.raises(ConnectionFailed, match=r"answered 401 .*: no API key was sent"):
                 async with open_voice(running.url):
                     raise AssertionError("it was let in")
+
+    uvloop.run(main())
+
+
+def test_metrics_are_for_this_machine_and_for_their_own_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = Keys(tmp_path)
+    scraper, scraper_key = new_key("scraper", NOW, roles=(METRICS,))
+    keys.write(keys.first_key, scraper_key)
+
+    async def main() -> None:
+        async with gateway(keys=str(keys.path)) as running:
+            assert (await request(running, "GET", "/metrics"))[0] == 200
+            monkeypatch.setattr("playhead.gateway.peer.address_key", lambda address: "192.0.2.1")
+            assert (await request(running, "GET", "/metrics"))[0] == 401
+            shown = {"Authorization": f"Bearer {keys.first}"}
+            assert (await request(running, "GET", "/metrics", shown))[0] == 403
+            shown = {"Authorization": f"Bearer {scraper}"}
+            assert (await request(running, "GET", "/metrics", shown))[0] == 200
+            assert (await refused(running, **bearer(scraper)))[0] == 403
 
     uvloop.run(main())
