@@ -45,7 +45,7 @@ def speak_for(visit: Visit, seconds: float, every: float) -> list[dict[str, floa
         else:
             visit.until_status("Finished.", 60)
         if not samples or now - samples[-1]["at"] >= every:
-            visit.js("captured.length = capturedAt.length = received.length = 0")
+            visit.js("captured.length = capturedAt.length = received.length = frames_.length = 0")
             samples.append({"at": round(now, 1), "spoken": spoken, **measure(session)})
     return samples
 
