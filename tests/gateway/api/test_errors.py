@@ -1,7 +1,8 @@
 """Faults in OpenAI's shape."""
 
 import pytest
-from playhead.gateway.api.errors import ApiError, from_session, invalid
+from playhead.gateway.access import Denied
+from playhead.gateway.api.errors import ApiError, from_door, from_session, invalid
 
 
 def test_the_body_has_the_four_fields_that_clients_read() -> None:
@@ -9,6 +10,23 @@ def test_the_body_has_the_four_fields_that_clients_read() -> None:
     shown = {"message": "no", "type": "invalid_request_error", "param": "input", "code": "too_long"}
     assert fault.body() == {"error": shown}
     assert (fault.status, fault.headers()) == (400, {})
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, "authentication_error"),
+        (403, "permission_error"),
+        (429, "rate_limit_error"),
+        (503, "server_error"),
+        (400, "invalid_request_error"),
+    ],
+)
+def test_who_is_not_let_in_learns_why(status: int, kind: str) -> None:
+    fault = from_door(Denied(status, "some_code", "no", "a key", 3.0))
+    assert (fault.status, fault.type, fault.code) == (status, kind, "some_code")
+    assert fault.message == "no: expected a key"
+    assert fault.headers() == {"Retry-After": "3"}
 
 
 @pytest.mark.parametrize(("seconds", "header"), [(0.2, "1"), (1.0, "1"), (1.2, "2"), (30, "30")])
