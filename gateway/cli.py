@@ -45,6 +45,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from playhead.loadgen import cli as bench
 
         return bench.run(args)
+    if args.command == "top":
+        return _top(args)
     if args.command == "doctor":
         from playhead.gateway import doctor
 
@@ -76,6 +78,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     gateway_settings.add_arguments(doctor)
     say = commands.add_parser("say", help="speak a text through a running server")
     keys = commands.add_parser("keys", help="make, list and revoke API keys")
+    top = commands.add_parser("top", help="watch running servers in the terminal")
     simulate = commands.add_parser("simulate", help="compare urgency signals in virtual time")
     bench = commands.add_parser("bench", help="measure a running server with virtual listeners")
     # The flags of a command come with its module, which is imported only when that is asked for.
@@ -88,6 +91,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         from playhead.gateway.keys_cli import add_arguments as keys_arguments
 
         keys_arguments(keys)
+    if chosen == "top":
+        from playhead.gateway.top_arguments import add_arguments as top_arguments
+
+        top_arguments(top)
     if chosen == "simulate":
         from playhead.engine.simulate import add_arguments as simulate_arguments
 
@@ -97,6 +104,15 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
         bench_arguments(bench)
     return parser
+
+
+def _top(args: argparse.Namespace) -> int:
+    try:
+        from playhead.gateway import top
+    except ImportError as error:
+        print(f"playhead top: {error}: pip install 'playhead[top]'", file=sys.stderr)
+        return 2
+    return top.run(args)
 
 
 def _serve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

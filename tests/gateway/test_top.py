@@ -1,0 +1,121 @@
+"""`playhead top`: figures from two looks, and what is drawn of them."""
+
+import asyncio
+import math
+import socket
+import sys
+
+import pytest
+from harness import gateway
+from playhead.gateway import cli
+from playhead.gateway.top import Screen, metrics_url, number
+from playhead.gateway.top_figures import Look, figures, look
+
+BEFORE = """# TYPE playhead_ttfa_seconds histogram
+playhead_ttfa_seconds_bucket{le="0.1"} 5
+playhead_ttfa_seconds_bucket{le="0.5"} 5
+playhead_ttfa_seconds_bucket{le="+Inf"} 5
+playhead_ttfa_seconds_count 5
+playhead_ttfa_seconds_sum 1
+# TYPE playhead_stalls counter
+playhead_stalls_total{cause="engine"} 2
+# TYPE playhead_utterances counter
+playhead_utterances_total{outcome="done"} 4
+# TYPE playhead_lane_busy_seconds counter
+playhead_lane_busy_seconds_total{lane="urgent"} 1
+"""
+AFTER = """# TYPE playhead_ttfa_seconds histogram
+playhead_ttfa_seconds_bucket{le="0.1"} 13
+playhead_ttfa_seconds_bucket{le="0.5"} 14
+playhead_ttfa_seconds_bucket{le="+Inf"} 15
+playhead_ttfa_seconds_count 15
+playhead_ttfa_seconds_sum 9
+# TYPE playhead_stalls counter
+playhead_stalls_total{cause="engine"} 5
+# TYPE playhead_utterances counter
+playhead_utterances_total{outcome="done"} 8
+# TYPE playhead_lane_busy_seconds counter
+playhead_lane_busy_seconds_total{lane="urgent"} 2
+# TYPE playhead_lane_batch histogram
+playhead_lane_batch_bucket{lane="urgent",le="+Inf"} 4
+playhead_lane_batch_count{lane="urgent"} 4
+playhead_lane_batch_sum{lane="urgent"} 10
+# TYPE playhead_sessions gauge
+playhead_sessions 3
+"""
+
+
+def test_figures_are_those_between_two_looks() -> None:
+    found = figures(look(BEFORE, 10.0), look(AFTER, 12.0))
+    assert found.sessions == 3
+    assert found.started == 2.0
+    assert (found.ttfa_p50, found.ttfa_p95) == (0.1, math.inf)
+    assert found.stalls == {"engine": 3.0}
+    assert found.stalls_total == {"engine": 5.0}
+    urgent = found.lanes[1]
+    assert (urgent.name, urgent.busy, urgent.batch) == ("urgent", 0.5, 2.5)
+    assert math.isnan(found.lanes[0].batch)
+    assert math.isnan(found.depth_p50)
+
+
+def test_a_restarted_server_has_done_nothing_backwards() -> None:
+    found = figures(look(AFTER, 10.0), look(BEFORE, 10.0))
+    assert found.stalls == {"engine": 0.0}
+    assert found.started == 0.0
+
+
+def test_samples_that_are_not_there_are_nothing() -> None:
+    assert Look(0.0).get("playhead_sessions") == 0.0
+    assert Look(0.0).by("playhead_stalls_total", "cause") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080/metrics"),
+        ("ws://h:1/v1/session", "http://h:1/metrics"),
+        ("https://voice.example/", "https://voice.example/metrics"),
+    ],
+)
+def test_any_address_of_a_server_will_do(given: str, url: str) -> None:
+    assert metrics_url(given) == url
+
+
+def test_numbers() -> None:
+    assert number(0.25, " ms", 1000) == "250 ms"
+    assert number(math.nan) == "–"
+    assert number(math.inf) == "> all"
+
+
+def test_a_running_server_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> int:
+        async with gateway() as running:
+            client = await running.greeted()
+            await client.say("one two three")
+            running.server.metrics.refused("overloaded")
+            return await asyncio.to_thread(
+                cli.main, ["top", "--once", f"127.0.0.1:{running.port}", "127.0.0.1:1"], {}
+            )
+
+    assert asyncio.run(main()) == 0
+    out = capsys.readouterr().out
+    for word in ("Servers", "Lanes", "urgent", "stalls: engine", "does not"):
+        assert word in out
+
+
+def test_a_server_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert cli.main(["top", f"127.0.0.1:{port}"], {}) == 1
+    assert "does not answer: [Errno 111] Connection refused" in capsys.readouterr().err
+    assert cli.main(["top", "--interval", "0"], {}) == 2
+    assert isinstance(Screen(["127.0.0.1:1"]).look()["127.0.0.1:1"], str)
+
+
+def test_without_the_package_that_draws(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "playhead.gateway.top", raising=False)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    assert cli.main(["top"], {}) == 2
+    assert "pip install 'playhead[top]'" in capsys.readouterr().err
