@@ -83,11 +83,15 @@ def test_any_address_of_a_server_will_do(given: str, url: str) -> None:
 
 def test_numbers() -> None:
     assert number(0.25, " ms", 1000) == "250 ms"
-    assert number(math.nan) == "–"
+    assert number(math.nan) == "-"
     assert number(math.inf) == "> all"
 
 
-def test_a_running_server_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_running_server_is_drawn(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "220")
+
     async def main() -> int:
         async with gateway() as running:
             client = await running.greeted()
@@ -115,7 +119,8 @@ def test_a_server_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> No
 def test_without_the_package_that_draws(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delitem(sys.modules, "playhead.gateway.top", raising=False)
+    monkeypatch.delitem(sys.modules, "playhead.gateway.top")
+    monkeypatch.delattr("playhead.gateway.top")
     monkeypatch.setitem(sys.modules, "rich.console", None)
     assert cli.main(["top"], {}) == 2
     assert "pip install 'playhead[top]'" in capsys.readouterr().err
