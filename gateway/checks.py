@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from playhead.codecs import opus
 from playhead.engine.models.hibari import split
@@ -127,6 +129,23 @@ def weights(settings: Settings) -> Finding:
     return Finding(Level.OK, "weights", f"{chosen} can be read")
 
 
+def traces(settings: Settings) -> Finding:
+    """Whether traces can be sent."""
+    if settings.traces is None:
+        return Finding(Level.OK, "traces", "not asked for")
+    if urlsplit(settings.traces).scheme not in ("http", "https"):
+        return Finding(
+            Level.FAULT,
+            "traces",
+            f"--traces {settings.traces} is no URL: expected http://HOST:4318/v1/traces",
+        )
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
+        return Finding(
+            Level.FAULT, "traces", "--traces needs the package: pip install 'playhead[traces]'"
+        )
+    return Finding(Level.OK, "traces", f"go to {settings.traces}")
+
+
 def libopus(settings: Settings) -> Finding:
     """Whether Opus can be offered."""
     reason = opus.unavailable()
@@ -175,7 +194,7 @@ def accelerators(settings: Settings) -> Finding:
 
 
 Check = Callable[[Settings], Finding]
-BEFORE_SERVING: Final[tuple[Check, ...]] = (descriptors, weights)
+BEFORE_SERVING: Final[tuple[Check, ...]] = (descriptors, weights, traces)
 ALL: Final[tuple[Check, ...]] = (
     *BEFORE_SERVING,
     voice_cache,

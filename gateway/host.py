@@ -142,7 +142,6 @@ class SessionHost:
         pipe = self._pipes.get(event.utterance)
         if isinstance(event, Finished):
             self._live.pop(event.utterance, None)
-            self._meter.finished(event)
         if pipe is not None:
             pipe.push(event)
         elif not isinstance(event, AudioChunk) and not self._closed:
@@ -210,7 +209,7 @@ class SessionHost:
         target = outlet or self.outlet
         for effect in effects:
             if isinstance(effect, Send):
-                self._meter.sent(effect.message)
+                self._meter.sent(effect.message, now)
                 if target is not None:
                     target.send(effect.message)
             elif isinstance(effect, Close):
@@ -243,7 +242,6 @@ class SessionHost:
                 self._meter.text(utterance, len(delta), end, now)
                 engine.push_text(utterance, delta, flush=flush, end=end)
             case CancelUtterance(utterance):
-                self._meter.settled(utterance)
                 engine.cancel(utterance)
             case ForwardReport(report, arrived):
                 self._meter.report(report, arrived)

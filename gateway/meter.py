@@ -7,8 +7,6 @@ from typing import Final
 from playhead.engine.playhead import Playhead
 from playhead.engine.types import (
     AudioChunk,
-    Finish,
-    Finished,
     ListenerState,
     Report,
     Request,
@@ -23,8 +21,10 @@ from playhead.gateway.messages import (
     Failed,
     Ready,
     ServerMessage,
+    Started,
 )
 from playhead.gateway.metrics import Metrics
+from playhead.gateway.trace import Trace
 
 log: Final = logging.getLogger("playhead.session")
 
@@ -39,6 +39,7 @@ class _Watched:
     guess: Playhead  # open loop: what a server without reports would believe
     texts: list[float] = field(default_factory=list)  # first and last
     silent: bool = True
+    trace: Trace | None = None
 
 
 class SessionMeter:
@@ -53,6 +54,8 @@ class SessionMeter:
         self._wire_rate = 0
         self._utterances: dict[int, _Watched] = {}
         self._sent: dict[int, int] = {}  # wire samples by epoch
+        self._waiting: list[int] = []  # epochs not handed to the engine yet, in order
+        self._numbers: dict[int, int] = {}  # the engine's, by epoch
         self.source = "none"  # who told last where the listener is
 
     # -- utterances, by the engine's numbers ------------------------------------------------------
@@ -69,13 +72,20 @@ class SessionMeter:
             use_reports=False,
             ahead=request.ahead,
         )
-        self._utterances[request.utterance] = _Watched(Blame(rate * speed), guess)
+        watched = _Watched(Blame(rate * speed), guess)
+        if tracer := self._metrics.tracer:
+            watched.trace = tracer.begin(self._session, request, now)
+        self._utterances[request.utterance] = watched
+        if self._waiting:
+            self._numbers[self._waiting.pop(0)] = request.utterance
 
     def text(self, utterance: int, characters: int, end: bool, now: float) -> None:
         """Text, a flush or an end was passed to the engine."""
         if watched := self._utterances.get(utterance):
             watched.texts = [*watched.texts[:1], now]
             watched.blame.text(characters, end, now)
+            if watched.trace:
+                watched.trace.on_text(now)
 
     def audio(self, utterance: int, chunk: AudioChunk | None, leaves: bool, now: float) -> None:
         """Audio was encoded; ``chunk`` None: what its encoder had kept. ``leaves``: a message
@@ -87,6 +97,8 @@ class SessionMeter:
             watched.silent = False
             self._metrics.ttfa.observe(now - watched.texts[-1])
             self._metrics.first_text_to_audio.observe(now - watched.texts[0])
+        if watched.trace:
+            watched.trace.on_audio(chunk, leaves, now)
         if chunk is None:
             return
         spoken_to = chunk.words[-1].char_end if chunk.words else 0
@@ -109,24 +121,19 @@ class SessionMeter:
         watched = self._utterances.get(report.utterance)
         if watched is None:
             return
-        self._stalled(report.utterance, watched.blame.report(report, self.one_way, arrived))
+        stalls = watched.blame.report(report, self.one_way, arrived)
+        self._stalled(report.utterance, stalls, watched.trace)
+        if watched.trace:
+            watched.trace.on_report(report, self.one_way, arrived)
         if report.state is ListenerState.PLAYING:
             depth = report.buffered / self._model_rate
             self._metrics.depth.observe(depth)
             self._metrics.open_loop_error.observe(abs(watched.guess.depth(arrived) - depth))
 
-    def finished(self, event: Finished) -> None:
-        """The engine is done with it; what it made in full may still be played."""
-        if event.reason in (Finish.FAILED, Finish.CANCELLED):
-            self.settled(event.utterance)
-
-    def settled(self, utterance: int) -> None:
-        """Nobody listens to it any more."""
-        if watched := self._utterances.pop(utterance, None):
-            self._stalled(utterance, watched.blame.over())
-
-    def _stalled(self, utterance: int, stalls: list[Stall]) -> None:
+    def _stalled(self, utterance: int, stalls: list[Stall], trace: Trace | None) -> None:
         for stall in stalls:
+            if trace:
+                trace.stalls.append((stall.cause.value, stall.seconds))
             self._metrics.stalled(stall.cause, stall.seconds)
             log.warning(
                 "the listener ran dry for %.0f ms: %s",
@@ -137,20 +144,35 @@ class SessionMeter:
 
     # -- messages -----------------------------------------------------------------------------
 
-    def sent(self, message: ServerMessage) -> None:
+    def sent(self, message: ServerMessage, now: float) -> None:
         """A message leaves, or is kept for a socket that comes back."""
-        if isinstance(message, Audio):
+        if isinstance(message, Started):
+            self._waiting.append(message.epoch)
+        elif isinstance(message, Audio):
             self._sent[message.epoch] = self._sent.get(message.epoch, 0) + message.samples
             self._metrics.audio_sent.inc(self._seconds(message.samples))
         elif isinstance(message, Ready):
             self._wire_rate = message.sample_rate
         elif isinstance(message, Done | Cancelled | Failed):
-            self._ended(message)
+            self._ended(message, now)
         elif isinstance(message, ErrorEvent):
             self._metrics.invalid_messages.inc()
             self._refusal(message.code)
 
-    def _ended(self, message: Done | Cancelled | Failed) -> None:
+    def _settle(self, message: Done | Cancelled | Failed, now: float) -> None:
+        """Nobody listens to it any more."""
+        if message.epoch in self._waiting:
+            self._waiting.remove(message.epoch)
+        utterance = self._numbers.pop(message.epoch, 0)
+        watched = self._utterances.pop(utterance, None)
+        if watched is None:
+            return
+        self._stalled(utterance, watched.blame.over(), watched.trace)
+        if watched.trace and (tracer := self._metrics.tracer):
+            tracer.end(watched.trace, message.type, now)
+
+    def _ended(self, message: Done | Cancelled | Failed, now: float) -> None:
+        self._settle(message, now)
         sent = self._sent.pop(message.epoch, 0)
         heard = min(message.heard, sent)
         wasted = self._seconds(sent - heard)

@@ -5,11 +5,13 @@ Label values come from fixed sets, so that no client can grow the number of seri
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
+from playhead.engine.types import Request
 from playhead.gateway import logs
 from playhead.gateway.blame import Cause
 from playhead.gateway.slack import Smoothed
+from playhead.gateway.trace import Trace
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -62,6 +64,16 @@ _STALL: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 _LAG: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1)
 
 
+class Tracer(Protocol):
+    """Where utterances are traced to, see :mod:`playhead.gateway.tracing`."""
+
+    def begin(self, session: str, request: Request, now: float) -> Trace | None:
+        """A trace for an utterance, or None when this one is left out."""
+
+    def end(self, trace: Trace, outcome: str, now: float) -> None:
+        """The utterance is over."""
+
+
 class _Read(Collector):
     """Figures that were read already."""
 
@@ -76,6 +88,7 @@ class Metrics:
     """The process's instruments. Event loop only; one instance per gateway."""
 
     def __init__(self) -> None:
+        self.tracer: Tracer | None = None
         self.registry = CollectorRegistry()
         self._listening()
         self._stalling()

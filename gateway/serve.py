@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from importlib import metadata
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvloop
 from playhead.codecs import registry as codecs
@@ -31,6 +31,9 @@ from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, Gatewa
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import HIBARI, Settings, SettingsError
 from playhead.gateway.sockets import TELLS_UNACKNOWLEDGED
+
+if TYPE_CHECKING:
+    from playhead.gateway.tracing import Tracer
 
 log: Final = logging.getLogger("playhead.gateway")
 
@@ -135,6 +138,8 @@ async def _serve(
         return engine
 
     server = GatewayServer(settings, facts, open_engine, guard=guard)
+    tracer = _tracer(settings)
+    server.metrics.tracer = tracer
     if settings.model != HIBARI:
         server.metrics.registry.register(GpuCollector(gpu.library()))
     stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -155,8 +160,21 @@ async def _serve(
     dead = await _until_stopped(server, stop)
     await server.drain(SERVICE_RESTART if dead else stop.result())
     await agent.stop()
+    if tracer is not None:
+        tracer.close()
     await api.stop()
     return EXIT_ENGINE_DEAD if dead else 0
+
+
+def _tracer(settings: Settings) -> "Tracer | None":
+    if settings.traces is None:
+        return None
+    from playhead.gateway.tracing import open_tracer
+
+    version = metadata.version("playhead")
+    return open_tracer(
+        settings.traces, version=version, node=settings.node, ratio=settings.trace_ratio
+    )
 
 
 def _tell(line: str) -> None:

@@ -12,8 +12,6 @@ from fake_engine import FakeEngine
 from playhead.codecs import registry as codecs
 from playhead.engine.types import (
     AudioChunk,
-    Finish,
-    Finished,
     Lane,
     ListenerState,
     Report,
@@ -24,7 +22,16 @@ from playhead.gateway import gpu
 from playhead.gateway.blame import Cause
 from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
 from playhead.gateway.gpu import GpuCollector
-from playhead.gateway.messages import Audio, Cancelled, Done, ErrorEvent, Failed, Ready
+from playhead.gateway.messages import (
+    Audio,
+    Cancelled,
+    Done,
+    ErrorEvent,
+    Failed,
+    Ready,
+    ServerMessage,
+    Started,
+)
 from playhead.gateway.meter import SessionMeter
 from playhead.gateway.metered import MeteredEncoder
 from playhead.gateway.metrics import CODECS, REFUSALS, Metrics
@@ -89,8 +96,17 @@ def chunk(samples: int, made_at: float = 0.0) -> AudioChunk:
 def meter() -> tuple[SessionMeter, Metrics]:
     metrics = Metrics()
     watch = SessionMeter(metrics, 24_000, "s1")
+    watch.sent(Started(seq=1, epoch=1), 8.9)
     watch.opened(Request(7, "s1", "alto"), 9.0)
     return watch, metrics
+
+
+def sent(watch: SessionMeter, message: ServerMessage) -> None:
+    watch.sent(message, 20.0)
+
+
+def done(epoch: int = 1) -> Done:
+    return Done(seq=9, epoch=epoch, samples=0, heard=0, estimated=False, reason="complete")
 
 
 def stalls(metrics: Metrics) -> dict[str, float]:
@@ -114,7 +130,7 @@ def test_first_audio_is_measured_from_the_last_and_from_the_first_text() -> None
 def test_an_utterance_without_sound_leaves_nothing_behind() -> None:
     watch, metrics = meter()
     watch.text(7, 2, True, 10.0)
-    watch.finished(Finished(7, Finish.FAILED, 0))
+    sent(watch, done())
     watch.text(7, 2, True, 10.5)
     watch.audio(7, chunk(100), True, 11.0)
     watch.report(report(3), 11.5)
@@ -139,7 +155,7 @@ def test_stalls_are_told_apart_by_cause_and_logged_with_ids(
     watch.report(report(1, starved=0.4), 12.0)
     watch.blocked()
     watch.report(report(2, state="stalled", starved=0.9), 15.0)
-    watch.settled(7)
+    sent(watch, done())
     assert stalls(metrics) == {"engine": 1, "network": 1}
     assert value(metrics, "playhead_stall_seconds_sum", cause="engine") == pytest.approx(0.4)
     assert value(metrics, "playhead_worst_stall_seconds", cause="network") == pytest.approx(0.5)
@@ -153,10 +169,23 @@ def test_stalls_are_told_apart_by_cause_and_logged_with_ids(
 def test_the_open_loop_guess_is_held_against_what_is_reported() -> None:
     watch, metrics = meter()
     watch.audio(7, chunk(24_000), True, 10.0)
-    watch.finished(Finished(7, Finish.COMPLETE, 24_000))
     watch.report(report(buffered=18_000), 10.5)
     assert value(metrics, "playhead_open_loop_error_seconds_count") == 1
     assert value(metrics, "playhead_open_loop_error_seconds_sum") == pytest.approx(0.25)
+
+
+def test_an_utterance_that_is_over_is_forgotten() -> None:
+    watch, metrics = meter()
+    sent(watch, Started(seq=2, epoch=2))
+    sent(watch, done(2))  # cut before it was handed to the engine
+    sent(watch, Started(seq=3, epoch=3))
+    watch.opened(Request(8, "s1", "alto"), 9.5)
+    sent(watch, done(3))
+    watch.report(replace(report(1), utterance=8), 10.0)
+    assert stalls(metrics) == {}
+    sent(watch, done(1))
+    assert not watch._utterances
+    assert not watch._numbers
 
 
 def test_depth_is_that_of_playing_listeners() -> None:
@@ -169,14 +198,15 @@ def test_depth_is_that_of_playing_listeners() -> None:
 
 def test_audio_sent_heard_and_wasted() -> None:
     watch, metrics = meter()
-    watch.sent(ready(8_000))
-    watch.sent(audio(1, 8_000))
-    watch.sent(audio(1, 4_000))
-    watch.sent(
-        Cancelled(seq=2, epoch=1, heard=2_000, heard_text="", unheard_text="", estimated=False)
+    sent(watch, ready(8_000))
+    sent(watch, audio(1, 8_000))
+    sent(watch, audio(1, 4_000))
+    sent(
+        watch,
+        Cancelled(seq=2, epoch=1, heard=2_000, heard_text="", unheard_text="", estimated=False),
     )
-    watch.sent(audio(2, 800))
-    watch.sent(Done(seq=3, epoch=2, samples=800, heard=9_999, estimated=True, reason="complete"))
+    sent(watch, audio(2, 800))
+    sent(watch, Done(seq=3, epoch=2, samples=800, heard=9_999, estimated=True, reason="complete"))
     assert value(metrics, "playhead_audio_sent_seconds_total") == pytest.approx(1.6)
     assert value(metrics, "playhead_audio_heard_seconds_total") == pytest.approx(0.35)
     assert value(metrics, "playhead_audio_wasted_seconds_total") == pytest.approx(1.25)
@@ -188,9 +218,10 @@ def test_audio_sent_heard_and_wasted() -> None:
 
 def test_refusals_and_errors() -> None:
     watch, metrics = meter()
-    watch.sent(ErrorEvent(code="bad_value", message="", expected=""))
-    watch.sent(ErrorEvent(code="rate_limited", message="", expected=""))
-    watch.sent(
+    sent(watch, ErrorEvent(code="bad_value", message="", expected=""))
+    sent(watch, ErrorEvent(code="rate_limited", message="", expected=""))
+    sent(
+        watch,
         Failed(
             seq=1,
             epoch=1,
@@ -200,7 +231,7 @@ def test_refusals_and_errors() -> None:
             heard=0,
             heard_text="",
             unheard_text="",
-        )
+        ),
     )
     assert value(metrics, "playhead_invalid_messages_total") == 2
     assert value(metrics, "playhead_refusals_total", reason="rate_limited") == 1
