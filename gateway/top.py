@@ -47,8 +47,8 @@ def servers_table(found: Mapping[str, Figures | str]) -> Table:
     """One row per server."""
     table = Table(title="Servers", expand=True, title_justify="left")
     columns = ("server", "slack", "sessions", "speaking", "parked", "held", "ended/s")
-    columns += ("TTFA p50", "p95", "holds p5", "p50", "belief p95", "loop p99", "waste/s")
-    for name in columns:
+    measured = ("TTFA p50", "p95", "holds p5", "p50", "belief p95", "loop p99", "waste/s")
+    for name in (*columns, *measured):
         table.add_column(name, justify="left" if name == "server" else "right")
     for server, each in found.items():
         if isinstance(each, str):
