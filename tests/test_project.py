@@ -101,8 +101,9 @@ def test_every_dependency_gives_its_reason() -> None:
     requirements = [*PROJECT["project"]["dependencies"], *itertools.chain(*extras)]
     lines = text("pyproject.toml").partition("[project]")[2].splitlines()
     for requirement in requirements:
-        (line,) = (line for line in lines if f'"{requirement}"' in line)
-        assert "#" in line, f"{requirement}: say beside it what it is for"
+        found = [line for line in lines if f'"{requirement}"' in line]
+        assert found
+        assert all("#" in line for line in found), f"{requirement}: say beside it what it is for"
 
 
 def test_the_voice_needs_no_accelerator_library() -> None:
