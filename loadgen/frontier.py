@@ -38,11 +38,13 @@ def signal_of(made: Figures) -> str:
 
 
 def curves(rows: Sequence[Figures]) -> dict[float, dict[str, list[Point]]]:
-    """For each rate. Rows without a signal or without anything heard do not count."""
+    """For each rate. Rows that are invalid, or lack a signal or listeners, do not count."""
     found: dict[float, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for made in rows:
         heard = made.listener
-        if made.signal and made.held is not None and heard.c0 is not None:
+        if not made.signal or made.invalid:
+            continue
+        if made.held is not None and heard.c0 is not None:
             point = Point(made.lead, made.held, 1 - heard.c0, heard.utterances)
             found[made.rate][signal_of(made)].append(point)
     return {

@@ -104,3 +104,4 @@ def test_an_invalid_rate_is_not_clean() -> None:
     row = made("none", "1", 1.0, 0)
     row.invalid = ["the generator was late"]
     assert "strict none" in comparison([row])
+    assert curves([row]) == {}
