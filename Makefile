@@ -25,6 +25,7 @@ help:
 	@echo "make acceptance  third-party voice clients, unmodified, against this server"
 	@echo "make soak-page  ten minutes of speech in one page: its memory must not grow"
 	@echo "make bench   the highest rate that this machine serves without a gap (ARGS='--lenient' and others)"
+	@echo "make reliability  faults, cuts, drains, liars, overload and soaks in full"
 	@echo "make clean   forget the virtual environment and everything built"
 
 # A stamp inside the environment is younger than pyproject.toml exactly when the environment
@@ -102,6 +103,12 @@ bench: voice
 .PHONY: soak-page
 soak-page: system $(VENV)/.dev voice
 	@PYTHONPATH=tests/web $(PY) tests/web/page_soak.py $(ARGS)
+
+# The full forms of what tests/reliability does in brief: about an hour. soak_real alone takes half.
+.PHONY: reliability
+reliability: $(VENV)/.dev voice
+	@for run in liars overload cuts drain soak soak_real; do \
+		echo "== bench/reliability/$$run.py"; $(PY) bench/reliability/$$run.py; done
 
 .PHONY: clean
 clean:
