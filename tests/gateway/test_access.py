@@ -1,7 +1,7 @@
 """Who is let in, on whose account, and what those hear who are not."""
 
 import pytest
-from playhead.gateway.access import NOBODY, Access, Denied, Grant
+from playhead.gateway.access import NOBODY, Access, Denied, Grant, unmetered
 from playhead.gateway.access_keys import METRICS, KeyRing, new_key
 from playhead.gateway.access_offer import Offer
 from playhead.gateway.access_quota import Quota
@@ -170,3 +170,10 @@ def test_an_allowance_uses_all_accounts() -> None:
     grant: Grant = door.access.admit(Offer(key=door.text), "a", 0.0)
     grant.allowance().speaking(True)
     assert [account.streams for account in grant.accounts] == [1, 1]
+
+
+def test_what_the_server_opens_itself_is_on_nobodys_account() -> None:
+    grant = unmetered("the crowd")
+    assert (grant.owner, grant.accounts, grant.account) == ("the crowd", (), None)
+    grant.enter()
+    grant.leave()

@@ -62,6 +62,7 @@ def test_a_plan_tells_itself() -> None:
         ({"mix": "angels"}, "mix 'angels' is not known; one of strict"),
         ({"turns": 0}, "start at 1"),
         ({"target": "openai"}, "turns must be 1"),
+        ({"target": "openai", "turns": 1, "pace": 20.0}, "takes a text at once"),
         ({"processes": 0}, "start at 1"),
     ],
 )

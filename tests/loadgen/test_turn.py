@@ -298,3 +298,12 @@ def test_an_interrupted_run_says_so() -> None:
 
 def test_the_listener_of_a_turn_counts_in_wire_samples() -> None:
     assert turn().record.sample_rate == RATE
+
+
+def test_onlookers_are_told_the_state_and_what_is_held() -> None:
+    call = opened()
+    assert call.listening == (State.IDLE, 0.0)
+    call.receive(audio(0, RATE // 2), 20, 101.02)
+    state, held = call.listening
+    assert state is State.PLAYING
+    assert held == pytest.approx(0.5, abs=0.02)

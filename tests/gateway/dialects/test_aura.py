@@ -7,7 +7,8 @@ import pytest
 from dialect_kit import Call, facts, opening, stray, types
 from playhead.engine.types import Finish
 from playhead.gateway.dialects.aura import FLUSHES, open_aura
-from playhead.gateway.dialects.base import Refused
+from playhead.gateway.dialects.base import Frame, Refused
+from playhead.gateway.messages import Failed
 
 SPEAK = {"type": "Speak", "text": "Hello there. "}
 FLUSH = {"type": "Flush"}
@@ -231,6 +232,22 @@ def test_the_server_goes_down() -> None:
 
 def test_audio_of_a_forgotten_turn_is_dropped() -> None:
     assert call().dialect.tell("", stray(), 0.0) == []
+
+
+def test_a_forgotten_turn_that_fails_is_a_warning_alone() -> None:
+    failed = Failed(
+        seq=1,
+        epoch=99,
+        code="engine_error",
+        message="it broke",
+        expected="",
+        heard=0,
+        heard_text="",
+        unheard_text="",
+    )
+    (action,) = call().dialect.tell("", failed, 0.0)
+    assert isinstance(action, Frame)
+    assert json.loads(action.data)["type"] == "Warning"
 
 
 def test_warnings_of_the_engine_pass() -> None:

@@ -86,3 +86,10 @@ def test_a_position_beyond_what_was_sent_is_the_end() -> None:
     turn.over = True
     report = turn.report(5_000, Source.OFFSET, 0.0)
     assert (report.consumed, report.state) == (1_000, ListenerState.DRAINED)
+
+
+def test_one_turn_can_be_forgotten() -> None:
+    turns = Turns()
+    first, second = turns.open(), turns.open()
+    turns.drop(first)
+    assert list(turns) == [second]
