@@ -59,8 +59,16 @@ system:
 	@scripts/install-system-packages
 
 .PHONY: test
+# The browser's tests mostly wait, and Playwright wants a process of its own: they run beside the rest.
+# Status 5: PYTEST_ARGS chose none of a half's tests.
 test: system $(VENV)/.dev voice
-	@$(PY) -m pytest --durations=15 $(PYTEST_ARGS)
+	@mkdir -p build; status=0; \
+	$(PY) -m pytest --durations=5 tests/web $(PYTEST_ARGS) > build/browser-tests.log 2>&1 & page=$$!; \
+	$(PY) -m pytest --durations=15 --ignore=tests/web $(PYTEST_ARGS) || status=$$?; \
+	[ $$status = 5 ] && status=0; \
+	browser=0; wait $$page || browser=$$?; cat build/browser-tests.log; \
+	[ $$browser = 5 ] && browser=0; \
+	[ $$status = 0 ] && [ $$browser = 0 ]
 
 .PHONY: quick
 quick: $(VENV)/.dev voice

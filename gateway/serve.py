@@ -180,7 +180,8 @@ def _tracer(settings: Settings) -> "Tracer | None":
 def _tell(line: str) -> None:
     """Print a line for whoever started the server and may have stopped reading since."""
     try:
-        print(line, flush=True)
+        # One write for a whole line: several workers share what they print on.
+        print(f"{line}\n", end="", flush=True)
     except OSError:
         # Python keeps the line and would fail on it once more at exit, with status 120.
         nowhere = os.open(os.devnull, os.O_WRONLY)
