@@ -43,7 +43,7 @@ def test_a_new_key_is_recognised_and_its_text_is_not_kept() -> None:
     ring = KeyRing([key])
     assert ring.recognise(text, NOW) == key
     assert key.digest == digest(text)
-    assert text.rpartition("_")[2] not in render(ring)
+    assert text[-20:] not in render(ring)
     assert text not in repr(key)
     assert len(ring) == 1
 
