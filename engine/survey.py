@@ -165,8 +165,10 @@ class Survey:
         deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
         frames = 0 if stream.decoding else self._frames(stream, runway)
-        margin = _margin(stream, needed, lead, now)
-        chunk = self._candidate(stream, frames, deadline, key, margin, now) if frames else None
+        chunk = None
+        if frames:
+            margin = _margin(stream, needed, lead, now)
+            chunk = self._candidate(stream, frames, deadline, key, margin, now)
         step = self._step(stream, frames, key, deadline - now < needed)
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
         if not wanted:
