@@ -21,7 +21,7 @@ from playhead.loadgen.dial import dial, why
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
-from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError
+from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError, in_time
 from playhead.loadgen.turn import Turn
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -55,10 +55,8 @@ class PlayheadSession:
         """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
         try:
-            async with asyncio.timeout(deadline + GRACE - monotonic()):
+            async with in_time(turn, deadline):
                 await self._speak(turn)
-        except TimeoutError:
-            turn.lost("the socket took nothing more", monotonic(), "timeout")
         except ConnectionClosed as closed:
             turn.lost(why(closed), monotonic())
         except ProtocolError as error:

@@ -18,7 +18,7 @@ from playhead.loadgen.http_body import BadResponse, Response
 from playhead.loadgen.keys import REFUSED, key_headers
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
-from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError
+from playhead.loadgen.session import OPEN_TIMEOUT, SessionError, in_time
 from playhead.loadgen.turn import Turn
 from playhead.loadgen.wav_head import NoWav, WavHead
 
@@ -76,10 +76,8 @@ class SpeechRequest:
         """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
         try:
-            async with asyncio.timeout(deadline + GRACE - monotonic()):
+            async with in_time(turn, deadline):
                 await self._speak(turn)
-        except TimeoutError:
-            turn.lost("the socket took nothing more", monotonic(), "timeout")
         except ConnectionError as error:
             turn.lost(error.strerror or "the connection dropped", monotonic())
         except (BadResponse, NoWav) as error:

@@ -1,7 +1,11 @@
 """What a run needs of a server, whatever it speaks. One file per kind of target implements it."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Protocol
 
+from playhead.engine.clock import monotonic
 from playhead.loadgen.habits import Caller
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.turn import Turn
@@ -43,3 +47,13 @@ class Session(Protocol):
 
     async def close(self) -> None:
         """End it; a socket that is gone is no trouble."""
+
+
+@contextlib.asynccontextmanager
+async def in_time(turn: Turn, deadline: float) -> AsyncIterator[None]:
+    """For what carries ``turn``: a little after its ``deadline`` the turn counts as lost."""
+    try:
+        async with asyncio.timeout(deadline + GRACE - monotonic()):
+            yield
+    except TimeoutError:
+        turn.lost("the socket took nothing more", monotonic(), "timeout")
