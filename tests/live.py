@@ -81,7 +81,7 @@ class WaveRunner:
         frames = min(self.info.step_frames, state.left)
         first, state.frames = state.frames, state.frames + frames
         done = state.left == 0
-        words = _words(state.text, first // FRAMES_PER_CHARACTER, state.frames)
+        words = _words(state.text, -(-first // FRAMES_PER_CHARACTER), state.frames)
         return StepResult(utterance, frames, done and ended, done, done and ended, words)
 
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:

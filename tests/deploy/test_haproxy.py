@@ -1,0 +1,119 @@
+"""The shipped balancer: HAProxy with deploy/haproxy/haproxy.cfg before two real gateways.
+
+One cluster serves all tests, in order; each leaves both gateways up.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from fleet_kit import HAPROXY, Cluster, Heard, cluster, disturbed, listen
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        HAPROXY is None, reason="HAProxy is not installed (scripts/install-system-packages does)"
+    ),
+]
+TEXT = "one two three four five six seven eight nine ten eleven tw"
+"""4.4 seconds: longer than the lead, so that some of it is still to be made when a node goes."""
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Cluster]:
+    with cluster((8.0, 8.0)) as found:
+        yield found
+
+
+async def handshake(fleet: Cluster, query: str = "") -> ClientConnection:
+    url = fleet.url.replace("http", "ws") + "/v1/session" + query
+    return await connect(url, subprotocols=[Subprotocol("playhead.v1.json")])
+
+
+async def nodes_of(fleet: Cluster, queries: list[str]) -> list[str]:
+    """The node that answers each of these handshakes, all open at once."""
+    sockets = await asyncio.gather(*(handshake(fleet, query) for query in queries))
+    names = [str(socket.response.headers["Playhead-Node"]) for socket in sockets if socket.response]
+    await asyncio.gather(*(socket.close() for socket in sockets))
+    return names
+
+
+def test_a_session_returns_to_the_node_that_knows_it(fleet: Cluster) -> None:
+    async def main() -> None:
+        spread = Counter(await nodes_of(fleet, [""] * 6))
+        assert spread == {"node-1": 3, "node-2": 3}
+        for name in ("node-1", "node-2"):
+            assert await nodes_of(fleet, [f"?node={name}"] * 5) == [name] * 5
+        strangers = Counter(await nodes_of(fleet, ["?node=of-another-house"] * 4))
+        assert sum(strangers.values()) == 4
+
+    asyncio.run(main())
+
+
+def test_the_busier_node_weighs_less(fleet: Cluster) -> None:
+    async def main() -> None:
+        assert min(weights(fleet)) > 90
+        busy = [Heard((TEXT,) * 4) for _ in range(6)]
+        begun = [asyncio.Event() for _ in busy]
+        url = fleet.url + "/v1/session?node=node-1"
+        tasks = [
+            asyncio.create_task(listen(url, heard, event))
+            for heard, event in zip(busy, begun, strict=True)
+        ]
+        await asyncio.gather(*(asyncio.wait_for(event.wait(), 10) for event in begun))
+        await until_weights(fleet, lambda first, second: first < 80 and second > 90)
+        names = Counter(await nodes_of(fleet, [""] * 6))
+        assert names["node-2"] == 6, "new sessions go where there is slack, and to fewer listeners"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await until_weights(fleet, lambda first, second: min(first, second) > 90)
+
+    asyncio.run(main())
+
+
+def test_draining_one_node_loses_nothing(fleet: Cluster) -> None:
+    first, second = fleet.nodes
+
+    def act() -> tuple[int, list[str]]:
+        status = first.drain()
+        return status, asyncio.run(nodes_of(fleet, [""] * 3))
+
+    found, (status, names) = asyncio.run(disturbed(fleet.url, (TEXT,), 4, act, after=0.5))
+    assert status == 0
+    assert names == [second.name] * 3
+    for heard in found:
+        assert heard.well, heard.outcomes
+        assert (heard.missing, heard.repeated) == (0, 0)
+    assert sum(heard.moved for heard in found) == 2, "those of the node that went"
+    first.start()
+    first.ready()
+    fleet.wait(first)
+
+
+def test_a_killed_node_costs_a_repeated_word(fleet: Cluster) -> None:
+    first, second = fleet.nodes
+    found, _ = asyncio.run(disturbed(fleet.url, (TEXT,), 4, second.stop, after=0.5))
+    for heard in found:
+        assert heard.well, heard.outcomes
+        assert heard.missing == 0
+        assert heard.repeated <= 1
+    assert sum(heard.moved for heard in found) == 2
+    fleet.wait(second, up=False)
+    assert asyncio.run(nodes_of(fleet, ["?node=node-2"] * 2)) == [first.name] * 2
+
+
+def weights(fleet: Cluster) -> tuple[int, int]:
+    seen = fleet.seen()
+    return int(seen["node-1"]["weight"]), int(seen["node-2"]["weight"])
+
+
+async def until_weights(fleet: Cluster, wanted: Callable[[int, int], bool]) -> None:
+    for _ in range(100):
+        if wanted(*await asyncio.to_thread(weights, fleet)):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(weights(fleet))
