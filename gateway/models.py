@@ -15,6 +15,7 @@ from typing import Final
 from playhead.engine.lanes import cpu_limits
 from playhead.engine.models.hibari import split
 from playhead.engine.policy import LaneLimits, PolicyConfig
+from playhead.engine.progress import Tell, quiet
 from playhead.engine.types import Runner
 from playhead.gateway import checks
 from playhead.gateway.settings import HIBARI, Settings
@@ -35,15 +36,16 @@ class Served:
     policy: PolicyConfig
 
 
-def open_model(settings: Settings, open_voice: Callable[[], Runner]) -> Served:
-    """The model that ``settings`` name; ``open_voice`` makes the bundled one. Raises
-    :class:`StartError`."""
+def open_model(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet) -> Served:
+    """The model that ``settings`` name; ``open_voice`` makes the bundled one. ``tell`` hears how
+    far it is. Raises :class:`StartError`."""
     for fault in checks.faults(settings):
         raise StartError(fault)
     if settings.model == HIBARI:
         policy = PolicyConfig(settings.urgency, settings.lead)
+        tell("loading the voice", 0.0)
         return Served(open_voice(), cpu_limits(usable_cores()), policy)
-    return _open_accelerated(settings)
+    return _open_accelerated(settings, tell)
 
 
 def load_voice() -> Runner:
@@ -66,7 +68,8 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _open_accelerated(settings: Settings) -> Served:
+def _open_accelerated(settings: Settings, tell: Tell) -> Served:
+    tell("loading libraries", 0.0)
     try:
         from playhead.engine.models.qwen3_tts import cuda_runner
     except ImportError as error:
@@ -81,6 +84,7 @@ def _open_accelerated(settings: Settings) -> Served:
             slots=settings.slots,
             positions=settings.context,
             recordings=None if settings.clones is None else Path(settings.clones),
+            tell=tell,
         )
     except cuda_runner.MEMORY_ERROR as error:
         raise StartError(

@@ -31,6 +31,7 @@ from playhead.engine.models.qwen3_tts.startup import (
 )
 from playhead.engine.models.qwen3_tts.stream import Stream
 from playhead.engine.policy import LaneLimits
+from playhead.engine.progress import Count, Tell, quiet
 from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
 
 LADDER = (1, 2, 4, 8, 16)
@@ -83,6 +84,12 @@ class Buckets:
         )
         return Buckets(lm, choose(self.urgent), choose(self.background))
 
+    @property
+    def captures(self) -> int:
+        """How often capturing them all is told of: each size of a step, prompts and pieces of
+        prompts, and both lanes of the codec."""
+        return len(self.lm.steps) + 4
+
     def limits(self) -> LaneLimits:
         """One dispatch per lane, each up to its largest bucket."""
         return LaneLimits(
@@ -122,7 +129,8 @@ class CudaRunner(Qwen3Runner):
     ) -> None:
         super().__init__(parts, options)
         self.limits = buckets.limits()
-        device, capture = parts.loop.table.device, capture or _capture(last=True)
+        device = parts.loop.table.device
+        capture = capture or _capture(buckets, quiet, last=True)
         most = 1 + max(extra for _, extra in EXTRA_FRAMES)
         self.info = replace(self.info, chunk_frames=LADDER, step_frames=most)
         streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
@@ -264,9 +272,11 @@ def open_cuda(
     positions: int,
     recordings: Path | None = None,
     buckets: Buckets | None = None,
+    tell: Tell = quiet,
 ) -> CudaRunner:
     """The model that ``weights`` names: a folder, a hub id, or ``random:`` and a published size,
     whose utterances get a lognormal number of frames. ``recordings``: voices for a base model.
+    ``tell`` hears how it goes.
 
     Raises :class:`DeviceError`, and as ``loading.open_runner``.
     """
@@ -288,6 +298,7 @@ def open_cuda(
         memory=torch.cuda.mem_get_info()[0],
         codec_ops=_codec_ops(),
         compiled=False,
+        tell=tell,
     )
     source: str | Path = weights if size is None else size
     parts, options = load_parts(source, setup)
@@ -296,14 +307,15 @@ def open_cuda(
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
     return make_largest(
-        lambda plan, last: CudaRunner(parts, options, plan, capture=_capture(last=last)),
+        lambda plan, last: CudaRunner(parts, options, plan, capture=_capture(plan, tell, last)),
         buckets.plans(),
         Fallback((MEMORY_ERROR, TooSlow), _release, _log.warning),
     )
 
 
-def _capture(*, last: bool) -> Capture:
-    return Capture(monotonic, _log.info, None if last else CAPTURE_LIMIT)
+def _capture(buckets: Buckets, tell: Tell, last: bool) -> Capture:
+    count = Count(tell, "capturing graphs", buckets.captures)
+    return Capture(monotonic, _log.info, None if last else CAPTURE_LIMIT, count.add)
 
 
 def _release() -> None:

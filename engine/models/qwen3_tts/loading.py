@@ -38,6 +38,7 @@ from playhead.engine.models.qwen3_tts.weights import (
     model_folder,
     random_tensors,
 )
+from playhead.engine.progress import Count, Tell, quiet
 from playhead.engine.types import Lane, Request
 
 IGNORED = ("speaker_encoder.",)
@@ -51,7 +52,7 @@ class Setup:
     """Where and how large a model runs. ``positions``: context of a slot, text and speech, at
     80 ms a frame. ``random_seed``: weights are random, and ``frames`` says how long requests are.
     ``recordings``: a folder of voices for a base model to clone, besides ``clones``. ``memory``:
-    bytes free on the device, to refuse at once what will not fit.
+    bytes free on the device, to refuse at once what will not fit. ``tell`` hears how loading goes.
     On CUDA only: ``buckets`` are captured as graphs, on ``streams`` where given, and ``compiled``
     fuses the layers' small operations.
     """
@@ -70,6 +71,7 @@ class Setup:
     buckets: Buckets = field(default_factory=Buckets)
     compiled: bool = True
     streams: Mapping[Lane, torch.cuda.Stream] | None = None
+    tell: Tell = quiet
 
 
 def open_runner(source: str | Path, setup: Setup) -> Qwen3Runner:
@@ -146,12 +148,15 @@ def generation_rules(folder: Path | None) -> tuple[Sampling, Sampling]:
 def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
     device, dtype = torch.device(setup.device), compute_dtype(setup.dtype)
     specs = talkers.tensors(config.talker) | predictors.tensors(config.talker)
+    read = Count(setup.tell, "reading the weights", sum(spec.size for spec in specs.values()))
     if folder is None or setup.random_seed is not None:
         seed = setup.random_seed or 0
         _log.warning("weights are RANDOM (seed %d): this speaks noise", seed)
-        state = random_tensors(specs, seed, device=device, dtype=dtype)
+        state = random_tensors(specs, seed, device=device, dtype=dtype, loaded=read.add)
     else:
-        state = load_tensors(folder, specs, ignored=IGNORED, device=device, dtype=dtype)
+        state = load_tensors(
+            folder, specs, ignored=IGNORED, device=device, dtype=dtype, loaded=read.add
+        )
     talker = Talker.load(state, config.talker, setup.positions)
     predictor = Predictor.load(state, config.talker, talker.codec_table)
     pad = config.ids.tts_pad
@@ -166,6 +171,7 @@ def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
 
 
 def _codec(folder: Path | None, config: CodecConfig, setup: Setup) -> Codec:
+    setup.tell("reading the neural codec", 0.0)
     if folder is not None and setup.random_seed is None:
         at = folder / CODEC_FOLDER
         return open_codec(at, setup.slots, device=setup.device, ops=_codec_ops(setup))
@@ -220,6 +226,7 @@ def _clones(
     if config.kind == "base" and not clones and setup.recordings is None:
         raise PromptError("a base model speaks with cloned voices alone: give it recordings")
     if setup.recordings is not None:
+        setup.tell("learning voices", 0.0)
         assert folder is not None, "presets are no base models"
         clones |= clone_voices(folder, setup.recordings, tokenizer, device=setup.device)
     for name, clone in clones.items():

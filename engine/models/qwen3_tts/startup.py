@@ -86,7 +86,8 @@ def thinner(sizes: Sequence[int]) -> tuple[int, ...]:
 class Capture:
     """Tells how capturing goes on, and ends it when it takes too long.
 
-    ``tell`` gets a line for each thing captured. Without ``limit`` it may take what it takes.
+    ``tell`` gets a line for each thing captured, ``waiting`` a call. Without ``limit`` it may take
+    what it takes.
     """
 
     def __init__(
@@ -94,8 +95,9 @@ class Capture:
         clock: Callable[[], float],
         tell: Callable[[str], None],
         limit: float | None = CAPTURE_LIMIT,
+        waiting: Callable[[], None] = lambda: None,
     ) -> None:
-        self._clock, self._tell, self._limit = clock, tell, limit
+        self._clock, self._tell, self._limit, self._waiting = clock, tell, limit, waiting
         self._started = clock()
 
     @property
@@ -106,6 +108,7 @@ class Capture:
     def done(self, what: str) -> None:
         """``what`` has been captured. Raises :class:`TooSlow` beyond the limit."""
         self._tell(f"captured {what} ({self.seconds:.1f} s)")
+        self._waiting()
         if self._limit is not None and self.seconds > self._limit:
             raise TooSlow(f"capturing has taken {self.seconds:.0f} s, at most {self._limit:g}")
 

@@ -8,7 +8,7 @@ differently, or holds something nobody asked for is refused before any memory is
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +100,10 @@ def model_folder(source: str | Path) -> Path:
         ) from fault
 
 
+def _unobserved(elements: int) -> None:
+    """Nobody waits."""
+
+
 def load_tensors(
     folder: Path,
     specs: Specs,
@@ -108,11 +112,13 @@ def load_tensors(
     ignored: Sequence[str] = (),
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
+    loaded: Callable[[int], None] = _unobserved,
 ) -> Tensors:
     """Read the tensors of ``specs`` from the safetensors files of a folder.
 
     ``prefix`` stands before every name in the file. Names starting with one of ``ignored`` may be
     present besides; any other extra name is refused. ``dtype`` None keeps the stored dtype.
+    ``loaded`` is told the elements of each tensor that has been read.
 
     Raises :class:`WeightsError` for a missing or partial folder, for names or shapes of another
     architecture and for dtypes other than float32 and bfloat16.
@@ -130,6 +136,7 @@ def load_tensors(
                 _check_entry(file, name, archive.get_slice(name), wanted[name])
                 tensor = archive.get_tensor(name)
                 tensors[name.removeprefix(prefix)] = tensor.to(dtype or tensor.dtype)
+                loaded(wanted[name].size)
     return tensors
 
 
@@ -139,8 +146,10 @@ def random_tensors(
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
+    loaded: Callable[[int], None] = _unobserved,
 ) -> Tensors:
-    """Random stand-ins for a checkpoint, equal for equal seed, device type and specs."""
+    """Random stand-ins for a checkpoint, equal for equal seed, device type and specs. ``loaded`` as
+    in :func:`load_tensors`."""
     generator = torch.Generator(device).manual_seed(seed)
     tensors: Tensors = {}
     for name, spec in specs.items():
@@ -151,6 +160,7 @@ def random_tensors(
         else:
             tensor.normal_(spec.mean, spec.deviation, generator=generator)
         tensors[name] = tensor.to(dtype)
+        loaded(spec.size)
     return tensors
 
 

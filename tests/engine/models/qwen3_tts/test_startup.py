@@ -84,10 +84,12 @@ def test_progress_is_told() -> None:
 
 def test_the_last_attempt_may_take_what_it_takes() -> None:
     clock = Clock()
-    capture = Capture(clock, lambda _: None, limit=None)
+    calls: list[str] = []
+    capture = Capture(clock, lambda _: None, limit=None, waiting=lambda: calls.append("told"))
     clock.now += 1e6
     capture.done("a step")
     assert capture.seconds == 1e6
+    assert calls == ["told"]
 
 
 class Full(Exception):

@@ -1,0 +1,146 @@
+"""What a server answers while its model loads: on its own ports, from a thread of its own.
+
+Loading takes a second or several minutes, and holds the main thread. Whoever asks meanwhile is told
+how far it is and to come again, instead of waiting in the backlog.
+"""
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from playhead.engine import clock
+from playhead.engine.progress import Progress, Stage
+from playhead.gateway.access_guard import Guard
+from playhead.gateway.http import response
+from playhead.gateway.listen import Listeners
+from playhead.gateway.listener import BACKLOG
+
+RETRY_AFTER: Final = "2"
+MOST_OPEN: Final = 64
+MOST_HEAD: Final = 8 * 1024
+PATIENCE: Final = 2.0
+"""Seconds for a handshake, a request and its answer together."""
+
+Handler = Callable[
+    [asyncio.StreamReader, asyncio.StreamWriter],
+    Coroutine[Any, Any, None],
+]
+
+
+def answer(head: bytes, stage: Stage, seconds: float) -> bytes:
+    """The response to a request of which ``head`` is the first line and what follows it, after
+    loading for so many seconds. Pure."""
+    words = head.partition(b"\r\n")[0].split(b" ")
+    path = words[1].partition(b"?")[0] if len(words) == 3 else b""
+    if path == b"/readyz":
+        load = {"stage": stage.name, "done": round(stage.done, 3), "seconds": round(seconds, 1)}
+        body = {"ready": False, "reason": "loading", "load": load}
+    else:
+        body = {
+            "code": "not_ready",
+            "message": f"the server is starting: {stage.name}, {stage.done:.0%}",
+            "expected": "try again later",
+        }
+    made = response(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        json.dumps(body) + "\n",
+        content_type="application/json",
+        headers={"Retry-After": RETRY_AFTER},
+    )
+    if words[0] == b"HEAD":
+        made.body = b""
+    return bytes(made.serialize())
+
+
+@contextlib.contextmanager
+def waiting(listeners: Listeners, guard: Guard) -> Iterator[Progress]:
+    """Answer at all ports while the block runs; give it what is to hear how loading goes."""
+    room = _WaitingRoom(guard)
+    room.open(listeners)
+    try:
+        yield room.progress
+    finally:
+        room.close()
+
+
+class _WaitingRoom:
+    """An event loop on a thread. The sockets stay open when it closes, and with them what it has
+    not accepted yet."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.progress = Progress()
+        self._guard = guard
+        self._began = clock.monotonic()
+        self._open = 0
+        self._loop = asyncio.new_event_loop()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="playhead-waiting", daemon=True)
+        self._sockets: list[tuple[socket.socket, Handler, dict[str, Any]]] = []
+
+    def open(self, listeners: Listeners) -> None:
+        """Begin."""
+        secure = self._guard.options(PATIENCE)
+        self._add(listeners.sessions, self._http, secure)
+        if listeners.http is not None:
+            self._add(listeners.http, self._http, secure)
+        if listeners.agent is not None:
+            self._add(listeners.agent, self._agent, {})
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer what was accepted, and end."""
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+        self._loop.close()
+
+    def _add(self, listener: socket.socket, handler: Handler, options: dict[str, Any]) -> None:
+        # A loop closes what it listens on; the server will want the original.
+        self._sockets.append((listener.dup(), handler, options))
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+
+    async def _serve(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for listener, handler, options in self._sockets:
+                server = await asyncio.start_server(
+                    handler, sock=listener, limit=MOST_HEAD, backlog=BACKLOG, **options
+                )
+                stack.callback(server.close)
+            await self._over.wait()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=PATIENCE)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _agent(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"down#{self.progress.stage.name}\n".encode())
+        writer.close()
+
+    async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._open >= MOST_OPEN:
+            writer.transport.abort()
+            return
+        self._open += 1
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._converse(reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        finally:
+            self._open -= 1
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        seconds = clock.monotonic() - self._began
+        writer.write(answer(head, self.progress.stage, seconds))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()

@@ -1,0 +1,139 @@
+"""What a server answers while its model loads."""
+
+import json
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+from playhead.engine.progress import Stage
+from playhead.gateway import starting
+from playhead.gateway.access_guard import Guard
+from playhead.gateway.listen import Listeners, listen
+from playhead.gateway.settings import Settings
+from playhead.gateway.starting import MOST_HEAD, MOST_OPEN, answer, waiting
+
+STAGE = Stage("capturing graphs", 0.4567)
+
+
+def split(data: bytes) -> tuple[int, dict[str, str], str]:
+    head, _, body = data.decode().partition("\r\n\r\n")
+    first, *lines = head.split("\r\n")
+    return int(first.split(" ")[1]), dict(line.split(": ", 1) for line in lines), body
+
+
+def test_readiness_tells_stage_and_share() -> None:
+    status, headers, body = split(answer(b"GET /readyz?x HTTP/1.1\r\nHost: a\r\n", STAGE, 12.34))
+    assert status == 503
+    assert headers["Retry-After"] == "2"
+    assert headers["Connection"] == "close"
+    assert int(headers["Content-Length"]) == len(body)
+    load = {"stage": "capturing graphs", "done": 0.457, "seconds": 12.3}
+    assert json.loads(body) == {"ready": False, "reason": "loading", "load": load}
+
+
+@pytest.mark.parametrize(
+    "line", [b"GET /healthz HTTP/1.1", b"GET /v1/session HTTP/1.1", b"POST / HTTP/1.1", b"\x16\x03"]
+)
+def test_everything_else_is_refused_with_the_reason(line: bytes) -> None:
+    status, headers, body = split(answer(line + b"\r\n", STAGE, 1.0))
+    assert status == 503
+    assert headers["Retry-After"] == "2"
+    assert json.loads(body)["message"] == "the server is starting: capturing graphs, 46%"
+
+
+def test_head_gets_no_body() -> None:
+    status, headers, body = split(answer(b"HEAD /readyz HTTP/1.1\r\n", STAGE, 1.0))
+    assert (status, body) == (503, "")
+    assert int(headers["Content-Length"]) > 0
+
+
+def connect(listener: socket.socket) -> socket.socket:
+    return socket.create_connection(listener.getsockname(), timeout=5)
+
+
+def ask(listener: socket.socket, request: bytes = b"GET /readyz HTTP/1.1\r\n\r\n") -> bytes:
+    with connect(listener) as client:
+        client.sendall(request)
+        return b"".join(iter(lambda: client.recv(4096), b""))
+
+
+def hung_up(client: socket.socket) -> bool:
+    try:
+        return not client.recv(10)
+    except ConnectionError:
+        return True
+
+
+def opened() -> Listeners:
+    return listen(Settings(port=0, http_port=0, agent_port=0))
+
+
+def test_all_ports_answer_and_are_given_back() -> None:
+    settings = Settings()
+    with opened() as listeners, waiting(listeners, Guard(settings)) as progress:
+        assert listeners.http is not None
+        assert listeners.agent is not None
+        progress("reading the weights", 0.5)
+        for listener in (listeners.sessions, listeners.http):
+            status, _, body = split(ask(listener))
+            assert (status, json.loads(body)["load"]["stage"]) == (503, "reading the weights")
+        assert ask(listeners.agent, b"") == b"down#reading the weights\n"
+
+
+def test_who_comes_late_is_left_for_the_server() -> None:
+    with opened() as listeners:
+        with waiting(listeners, Guard(Settings())):
+            ask(listeners.sessions)
+        with connect(listeners.sessions) as client:
+            listeners.sessions.setblocking(True)
+            accepted, _ = listeners.sessions.accept()
+            with accepted:
+                client.sendall(b"for the server")
+                assert accepted.recv(100) == b"for the server"
+
+
+def test_a_fault_while_loading_closes_the_waiting_room() -> None:
+    with opened() as listeners:
+        with pytest.raises(ZeroDivisionError), waiting(listeners, Guard(Settings())):
+            raise ZeroDivisionError
+        assert listeners.sessions.fileno() >= 0
+
+
+def test_who_says_nothing_or_too_much_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", 0.2)
+    with opened() as listeners, waiting(listeners, Guard(Settings())):
+        for said in (b"", b"GET", b"x" * (2 * MOST_HEAD)):
+            with connect(listeners.sessions) as client:
+                client.sendall(said)
+                assert hung_up(client)
+        assert split(ask(listeners.sessions))[0] == 503
+
+
+def test_there_is_room_for_so_many() -> None:
+    with opened() as listeners, waiting(listeners, Guard(Settings())):
+        idle = [connect(listeners.sessions) for _ in range(MOST_OPEN)]
+        with connect(listeners.sessions) as client:
+            assert hung_up(client)
+        for one in idle:
+            one.close()
+
+
+def test_tls_is_spoken_where_it_is_asked_for(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.cert_chain_pems[0].write_to_path(cert)
+    certificate.private_key_pem.write_to_path(key)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    guard = Guard(Settings(tls_cert=str(cert), tls_key=str(key)))
+    with (
+        opened() as listeners,
+        waiting(listeners, guard),
+        connect(listeners.sessions) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 503"
