@@ -23,3 +23,8 @@ def wall() -> float:
 def thread_cpu() -> float:
     """Seconds of processor time that the calling thread has used."""
     return time.thread_time()
+
+
+def pause(seconds: float) -> None:
+    """Block the calling thread: for what is asked again until it is there."""
+    time.sleep(seconds)

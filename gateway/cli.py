@@ -51,6 +51,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from playhead.gateway import doctor
 
         return doctor.run(args, environ)
+    if args.command == "engine":
+        return _engine(args, environ)
     return _serve(args, environ)
 
 
@@ -69,7 +71,17 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     gateway_settings.add_arguments(serve)
     serve.add_argument("--workers", help="start so many processes, on ports from --port on")
+    serve.add_argument(
+        "--gateways", help="start so many processes for sessions before one engine (or one per GPU)"
+    )
     serve.add_argument("--gpus", help="a process per CUDA device: all, or numbers such as 0,2")
+    engine = commands.add_parser(
+        "engine",
+        help="run a speech engine for gateways in other processes",
+        description="Run an engine at a Unix socket, for `playhead serve --engine SOCKET`.",
+    )
+    engine.add_argument("--socket", required=True, help="where gateways find it")
+    gateway_settings.add_arguments(engine)
     doctor = commands.add_parser(
         "doctor",
         help="check this machine for a server with these settings",
@@ -121,10 +133,23 @@ def _serve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     except gateway_settings.SettingsError as error:
         print(f"playhead serve: {error}", file=sys.stderr)
         return 2
-    if args.workers is not None or args.gpus is not None:
+    if any(given is not None for given in (args.workers, args.gateways, args.gpus)):
         from playhead.gateway import supervise
 
         return supervise.run(args, args.line, settings)
     from playhead.gateway import serve
 
     return serve.run(settings)
+
+
+def _engine(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    # It reads no setting of the network, and needs no key to be reached by nobody else.
+    args.host = gateway_settings.DEFAULTS.host
+    try:
+        settings = gateway_settings.from_args(args, environ)
+    except gateway_settings.SettingsError as error:
+        print(f"playhead engine: {error}", file=sys.stderr)
+        return 2
+    from playhead.gateway import engine_process
+
+    return engine_process.run(settings, args.socket)

@@ -7,27 +7,26 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import uvloop
 from playhead.codecs import registry as codecs
-from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway import gpu, logs
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.agent import Agent
 from playhead.gateway.api.listener import open_api
+from playhead.gateway.engines import EngineSource, find_engine
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.hub import ENCODERS
 from playhead.gateway.limits import Limits
 from playhead.gateway.listen import ListenError, Listeners, listen
-from playhead.gateway.models import Served, open_model
 from playhead.gateway.models import StartError as StartError
 from playhead.gateway.models import load_voice as load_voice
-from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, Deliver, GatewayServer
+from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, GatewayServer
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import HIBARI, Settings, SettingsError
 from playhead.gateway.sockets import TELLS_UNACKNOWLEDGED
@@ -60,8 +59,8 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         return EXIT_FAULT
     with listeners:
         try:
-            served = open_model(settings, open_runner or load_voice)
-            facts = server_facts(settings, served.runner.info)
+            source = find_engine(settings, open_runner or load_voice)
+            facts = server_facts(settings, source.info, source.numbers)
         except SettingsError as error:
             print(f"playhead serve: {error}", file=sys.stderr)
             return EXIT_USAGE
@@ -70,8 +69,8 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return EXIT_FAULT
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
-        _share_interpreter()
-        return _leave(uvloop.run(_serve(settings, guard, facts, served, listeners)))
+        share_interpreter()
+        return _leave(uvloop.run(_serve(settings, guard, facts, source, listeners)))
 
 
 def _leave(status: int) -> int:
@@ -87,8 +86,11 @@ def _leave(status: int) -> int:
     return status
 
 
-def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
-    """What sessions need to know. Raises :class:`SettingsError` for an unknown voice."""
+def server_facts(
+    settings: Settings, info: ModelInfo, numbers: Iterator[int] | None = None
+) -> ServerFacts:
+    """What sessions need to know; ``numbers`` are for utterances. Raises :class:`SettingsError` for
+    an unknown voice."""
     voice = settings.voice or info.voices[0]
     if voice not in info.voices:
         known = ", ".join(info.voices)
@@ -104,7 +106,7 @@ def server_facts(settings: Settings, info: ModelInfo) -> ServerFacts:
         model_rate=info.sample_rate,
         formats=tuple(dict(found) for found in codecs.formats()),
         open_format=codecs.open_format,
-        new_utterance=count(1).__next__,
+        new_utterance=(numbers or count(1)).__next__,
         observed=TELLS_UNACKNOWLEDGED,
         limits=Limits(
             message_bytes=settings.max_message,
@@ -120,7 +122,7 @@ def configure_logging(level: str, form: str = logs.TEXT) -> None:
     logs.open_log(sys.stderr, level, form)
 
 
-def _share_interpreter() -> None:
+def share_interpreter() -> None:
     """Sockets, engine and lanes take turns in one interpreter: short ones. And what the model's
     libraries made is not looked at again by every full garbage collection."""
     sys.setswitchinterval(SWITCH_INTERVAL)
@@ -129,15 +131,9 @@ def _share_interpreter() -> None:
 
 
 async def _serve(
-    settings: Settings, guard: Guard, facts: ServerFacts, served: Served, listeners: Listeners
+    settings: Settings, guard: Guard, facts: ServerFacts, source: EngineSource, listeners: Listeners
 ) -> int:
-    def open_engine(deliver: Deliver) -> Engine:
-        config = EngineConfig(served.lanes, served.policy, settings.stuck_after)
-        engine = Engine(served.runner, config, deliver)
-        engine.start()
-        return engine
-
-    server = GatewayServer(settings, facts, open_engine, guard=guard)
+    server = GatewayServer(settings, facts, source.open, guard=guard)
     tracer = _tracer(settings)
     server.metrics.tracer = tracer
     if settings.model != HIBARI:

@@ -80,6 +80,7 @@ class Settings:
     model: str = HIBARI
     weights: str | None = None
     clones: str | None = None
+    engine: str | None = None
     slots: int = 512
     context: int = 1024
     log_level: str = "info"
@@ -164,6 +165,7 @@ OPTIONS: Final = (
     Option("model", _choice((HIBARI, ACCELERATED)), "hibari or qwen3-tts (needs CUDA)"),
     Option("weights", _text, "of qwen3-tts: folder, hub id, random:1.7b or random:0.6b"),
     Option("clones", _text, "of qwen3-tts base models: folder of NAME.wav and NAME.txt"),
+    Option("engine", _text, "socket of a `playhead engine` to speak through"),
     Option("slots", _whole(1, 8192), "of qwen3-tts: utterances at a time"),
     Option(
         "context", _whole(64, 32_768), "of qwen3-tts: positions of a slot, 80 ms of speech each"

@@ -1,7 +1,9 @@
-"""``playhead serve --workers N`` and ``--gpus all``: several servers on one host, kept alive.
+"""``playhead serve --workers N``, ``--gateways N`` and ``--gpus all``: several processes on one
+host, kept alive.
 
-Each is a process of its own, with its own ports and name; a session lives in one of them. A
-balancer before them makes one address of them (deploy/haproxy).
+Each server has its own ports and name; a session lives in one of them. A balancer before them makes
+one address of them (deploy/haproxy). A worker has an engine of its own; gateways share one, which
+has a process to itself.
 """
 
 import argparse
@@ -9,8 +11,10 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from playhead.engine import clock
@@ -23,6 +27,9 @@ LONGEST_PAUSE: Final = 30.0
 SETTLED: Final = 60.0
 """Seconds alive after which a death counts as the first one again."""
 CANNOT_START: Final = (1, 2)
+OURS: Final = (
+    *("--workers", "--gateways", "--gpus", "--port", "--http-port", "--agent-port", "--node"),
+)
 MOST: Final = 64
 
 
@@ -48,22 +55,47 @@ class Worker:
     name: str
     flags: tuple[str, ...]
     environ: Mapping[str, str]
+    command: str = "serve"
 
 
-def workers(args: argparse.Namespace, settings: Settings) -> list[Worker]:
-    """What to start. Raises :class:`SettingsError`."""
-    if args.workers is not None and args.gpus is not None:
-        raise SettingsError("--workers and --gpus contradict each other: choose one")
+def workers(args: argparse.Namespace, settings: Settings, folder: Path) -> list[Worker]:
+    """What to start; sockets lie in ``folder``. Raises :class:`SettingsError`."""
+    if args.workers is not None and (args.gpus is not None or args.gateways is not None):
+        raise SettingsError("--workers contradicts --gpus and --gateways: choose one")
+    if args.workers is not None:
+        return _servers(settings, [{} for _ in range(_count("--workers", args.workers))])
+    environs: list[Mapping[str, str]] = [{}]
     if args.gpus is not None:
-        devices = _devices(args.gpus)
-        environs = [{"CUDA_VISIBLE_DEVICES": str(device)} for device in devices]
-    else:
-        environs = [{} for _ in range(_count(args.workers))]
+        environs = [{"CUDA_VISIBLE_DEVICES": str(device)} for device in _devices(args.gpus)]
+    if args.gateways is None:
+        return _servers(settings, environs)
+    return _teams(settings, environs, _count("--gateways", args.gateways), folder)
+
+
+def _servers(settings: Settings, environs: Sequence[Mapping[str, str]]) -> list[Worker]:
     if settings.port and settings.port + 3 * len(environs) > 65_535:
         raise SettingsError(f"--port {settings.port} leaves no room for {len(environs)} processes")
     return [
         _worker(settings, number, len(environs), environ) for number, environ in enumerate(environs)
     ]
+
+
+def _teams(
+    settings: Settings, environs: Sequence[Mapping[str, str]], each: int, folder: Path
+) -> list[Worker]:
+    """An engine per environment, and ``each`` gateways before it."""
+    team = _servers(settings, [environ for environ in environs for _ in range(each)])
+    sockets = [str(folder / f"engine-{number}") for number in range(len(environs))]
+    gateways = [
+        replace(worker, flags=(*worker.flags, "--engine", sockets[number // each]))
+        for number, worker in enumerate(team)
+    ]
+    base = settings.node or host_name("auto")
+    engines = [
+        Worker(f"{base}-engine-{number}"[-64:], ("--socket", sockets[number]), environ, "engine")
+        for number, environ in enumerate(environs)
+    ]
+    return engines + gateways
 
 
 def _worker(settings: Settings, number: int, count: int, environ: Mapping[str, str]) -> Worker:
@@ -81,9 +113,9 @@ def _worker(settings: Settings, number: int, count: int, environ: Mapping[str, s
     return Worker(name, tuple(flags), environ)
 
 
-def _count(text: str) -> int:
+def _count(flag: str, text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= MOST:
-        raise SettingsError(f"--workers={text!r} is not usable: expected a number from 1 to {MOST}")
+        raise SettingsError(f"{flag}={text!r} is not usable: expected a number from 1 to {MOST}")
     return int(text)
 
 
@@ -104,9 +136,13 @@ def _devices(text: str) -> list[int]:
 class Supervisor:
     """Runs workers until a signal; a worker that dies is started again."""
 
-    def __init__(self, command: Sequence[str], team: Sequence[Worker]) -> None:
-        self._command = tuple(command)
+    def __init__(
+        self, program: Sequence[str], shared: Sequence[str], team: Sequence[Worker]
+    ) -> None:
+        self._program = tuple(program)
+        self._shared = tuple(shared)  # flags of all
         self._team = team
+        self._engines = {worker.name for worker in team if worker.command == "engine"}
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._stopping = asyncio.Event()
         self._status = 0
@@ -120,10 +156,18 @@ class Supervisor:
         return self._status
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """Pass a signal on; nothing is started any more."""
+        """Pass a signal on; nothing is started any more. Engines speak on until their gateways,
+        which let speech end, are gone."""
         self._stopping.set()
-        for process in self._running.values():
-            process.send_signal(number)
+        for name, process in self._running.items():
+            if name not in self._engines:
+                process.send_signal(number)
+        self._release_engines()
+
+    def _release_engines(self) -> None:
+        if self._stopping.is_set() and self._running.keys() <= self._engines:
+            for process in self._running.values():
+                process.terminate()
 
     async def _keep(self, worker: Worker) -> None:
         backoff = Backoff()
@@ -144,7 +188,9 @@ class Supervisor:
 
     async def _live(self, worker: Worker) -> int:
         process = await asyncio.create_subprocess_exec(
-            *self._command,
+            *self._program,
+            worker.command,
+            *self._shared,
             *worker.flags,
             env=os.environ | dict(worker.environ),
             start_new_session=True,  # the terminal's Ctrl-C comes through us, once
@@ -152,6 +198,7 @@ class Supervisor:
         self._running[worker.name] = process
         status = await process.wait()
         del self._running[worker.name]
+        self._release_engines()
         return status
 
     async def _wait(self, seconds: float) -> None:
@@ -181,15 +228,16 @@ def without(arguments: Sequence[str], *flags: str) -> list[str]:
 
 def run(args: argparse.Namespace, arguments: Sequence[str], settings: Settings) -> int:
     """Start and keep what ``args`` ask for; ``arguments``: the whole command line."""
-    try:
-        team = workers(args, settings)
-    except SettingsError as error:
-        print(f"playhead serve: {error}", file=sys.stderr)
-        return 2
-    shared = without(arguments, "--workers", "--gpus", "--port", "--http-port", "--agent-port")
-    command = [sys.executable, sys.argv[0], *without(shared, "--node")]
+    with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
+        try:
+            team = workers(args, settings, Path(folder))
+        except SettingsError as error:
+            print(f"playhead serve: {error}", file=sys.stderr)
+            return 2
+        shared = without(arguments, *OURS)
+        shared.remove("serve")
 
-    async def supervise() -> int:
-        return await Supervisor(command, team).run()
+        async def supervise() -> int:
+            return await Supervisor([sys.executable, sys.argv[0]], shared, team).run()
 
-    return asyncio.run(supervise())
+        return asyncio.run(supervise())

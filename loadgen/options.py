@@ -30,7 +30,12 @@ def add_rates(parser: argparse.ArgumentParser) -> None:
 def add_load(parser: argparse.ArgumentParser) -> None:
     """Everything about a run but its rates."""
     add = parser.add_argument
-    add("--url", default="http://127.0.0.1:8080", help="server (default %(default)s)")
+    add(
+        "--url",
+        default="http://127.0.0.1:8080",
+        help="server, or several with commas between that --processes take in turn "
+        "(default %(default)s)",
+    )
     add("--target", choices=TARGETS, default="playhead", help="what the server speaks")
     add("--label", default="", help="name of the server in comparisons")
     add("--out", type=Path, default=Path("bench-out"), help="folder (default %(default)s)")
@@ -68,8 +73,10 @@ def plans(args: argparse.Namespace, rate: float) -> list[Plan]:
         raise UsageError(f"--key-from {args.key_from}: this environment variable is not set")
     rule = args.speaks_after or (SpeaksAfter.PIECE if args.target == "nari" else SpeaksAfter.CLAUSE)
     try:
+        first, *also = (endpoint(url, args.target) for url in args.url.split(","))
         base = Plan(
-            url=endpoint(args.url, args.target),
+            url=first,
+            also=tuple(also),
             rate=rate,
             arrivals=args.arrivals,
             variation=args.variation,

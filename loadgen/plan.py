@@ -63,6 +63,7 @@ class Plan:
     label: str = ""
     signal: str = ""  # of an urgency experiment: the server's --urgency and --lead
     lead: str = ""
+    also: tuple[str, ...] = ()  # more servers that the processes take in turn
 
     def __post_init__(self) -> None:
         for name, unit in (

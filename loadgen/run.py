@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from playhead.engine.clock import monotonic
@@ -38,7 +39,7 @@ class Generator:
 
     def __init__(self, plan: Plan, process: int, origin: float, sink: Sink) -> None:
         self.tally = Tally()
-        self._plan = plan
+        self._plan = replace(plan, url=(plan.url, *plan.also)[process % (1 + len(plan.also))])
         self._process = process
         self._origin = origin
         self._sink = sink

@@ -35,17 +35,22 @@ class Server:
     process: subprocess.Popen[str]
     url: str
     start_seconds: float
+    gateways: int = 0
 
     @classmethod
     def start(
-        cls, flags: list[str], env: dict[str, str], log: Path, sampled: Path | None
+        cls, flags: list[str], env: dict[str, str], out: Path, *, sample: bool, gateways: int
     ) -> "Server":
-        """Start it and wait until it is ready."""
+        """Start it and wait until it is ready. With ``gateways``, so many before one engine."""
         began = time.monotonic()
-        script = Path(__file__).with_name("sampled_server.py")
-        program = ["-c", COMMAND] if sampled is None else [str(script), str(sampled)]
-        command = [sys.executable, *program, "serve", "--port", "0"]
+        script = [str(Path(__file__).with_name("sampled_server.py")), str(out / "threads.json")]
+        if not sample:
+            script = [str(out / "serve_playhead.py")]
+            Path(script[0]).write_text(COMMAND + "\n", encoding="utf-8")
+        command = [sys.executable, *script, "serve", "--port", "0"]
         command += ["--max-connections-per-address", "20000", "--drain-timeout", "1", *flags]
+        command += ["--gateways", str(gateways)] if gateways else []
+        log = out / "server.log"
         with log.open("w", encoding="utf-8") as errors:
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env
@@ -53,27 +58,34 @@ class Server:
         timer = threading.Timer(START_WITHIN, process.kill)
         timer.start()
         assert process.stdout is not None
+        found: list[str] = []
         for line in process.stdout:
-            if found := re.search(r"http://([\d.]+:\d+)/", line):
+            if ready := re.search(r"is ready: http://([\d.]+:\d+)/", line):
+                found.append(f"ws://{ready[1]}")
+            if len(found) == max(1, gateways):
                 timer.cancel()
-                return cls(process, f"ws://{found[1]}", time.monotonic() - began)
+                return cls(process, ",".join(found), time.monotonic() - began, gateways)
         timer.cancel()
         raise SystemExit(f"the server did not start:\n{log.read_text()[-3000:]}")
 
-    def cpu_seconds(self) -> float:
-        """User and system time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    @property
+    def processes(self) -> list[int]:
+        """The server's processes: itself, or the engine's and the gateways'."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        own = [int(pid) for pid in children.read_text().split()] if self.gateways else []
+        return own or [self.process.pid]
 
     def thread_seconds(self) -> dict[str, float]:
-        """CPU time of each thread so far."""
+        """CPU time of each thread so far, by the process's place and the thread's number."""
         out = {}
-        for stat in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
-            try:
-                fields = stat.read_text().rsplit(")", 1)[1].split()
-            except OSError:
-                continue
-            out[stat.parent.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        for place, pid in enumerate(self.processes):
+            for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+                try:
+                    fields = stat.read_text().rsplit(")", 1)[1].split()
+                except OSError:
+                    continue
+                ticks = int(fields[11]) + int(fields[12])
+                out[f"{place}/{stat.parent.name}"] = ticks / os.sysconf("SC_CLK_TCK")
         return out
 
     def stop(self) -> None:
@@ -115,7 +127,7 @@ def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str
     command += ["--rate", number, "--seeds", seeds or args.seeds, "--texts", "frames"]
     command += ["--warmup", str(args.warmup), "--window", str(args.window), "--turns", "1"]
     command += ["--out", str(folder), "--processes", str(args.processes if rate > 5 else 1)]
-    cpu, threads, began = server.cpu_seconds(), server.thread_seconds(), time.monotonic()
+    threads, began = server.thread_seconds(), time.monotonic()
     with GpuMeter() as gpu:
         done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
     seconds = time.monotonic() - began
@@ -124,12 +136,18 @@ def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str
         return {"rate": rate, "failed": (done.stdout + done.stderr)[-2000:]}
     row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
     after = server.thread_seconds()
-    busiest = sorted((after[t] - threads.get(t, 0.0)) / seconds for t in after)[-6:][::-1]
+    shares = {t: (after[t] - threads.get(t, 0.0)) / seconds for t in after}
+    busiest = sorted(shares, key=lambda thread: -shares[thread])[:8]
+    places = sorted({thread.partition("/")[0] for thread in shares})
     print("\n".join(line for line in done.stdout.splitlines()[2:] if "/tmp" not in line))
     return {
         "rate": rate,
-        "cores": (server.cpu_seconds() - cpu) / seconds,
-        "thread_cores": [round(share, 2) for share in busiest],
+        "cores": sum(shares.values()),
+        "process_cores": [
+            round(sum(share for t, share in shares.items() if t.partition("/")[0] == place), 2)
+            for place in places
+        ],
+        "thread_cores": [f"{t.partition('/')[0]}: {shares[t]:.2f}" for t in busiest],
         **gpu.figures,
         **row,
     }
@@ -146,7 +164,7 @@ def show(row: dict[str, Any]) -> None:
         f"{row['rate']:6g} {heard['utterances']:6d} {ms[0]} {ms[1]} {heard['stalled']:8d}"
         f" {heard['c100'] if heard['c100'] is not None else 0:7.4f} {row['peak_in_flight']:5d}"
         f" {row['cores']:6.2f} {row['gpu_busy']:5.0%} {row['watts']:5.0f}  {row['verdict']}"
-        f"  threads {row['thread_cores']}",
+        f"  processes {row['process_cores']} threads {' '.join(row['thread_cores'])}",
         flush=True,
     )
     for name, value in sorted(row["server"].items()):
@@ -167,6 +185,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=float, default=4.0)
     parser.add_argument("--window", type=float, default=15.0)
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--gateways", type=int, default=0, help="0: all in one process")
     parser.add_argument("--sample", action="store_true", help="profile the server's threads")
     parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
@@ -177,8 +196,7 @@ def main() -> None:
     )
     flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
     flags += ["--context", args.context, *args.flags.split()]
-    sampled = args.out / "threads.json" if args.sample else None
-    server = Server.start(flags, env, args.out / "server.log", sampled)
+    server = Server.start(flags, env, args.out, sample=args.sample, gateways=args.gateways)
     print(f"ready after {server.start_seconds:.0f} s", flush=True)
     rows: list[dict[str, Any]] = []
     try:

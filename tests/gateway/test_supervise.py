@@ -14,11 +14,12 @@ from playhead.gateway import cli, gpu, supervise
 from playhead.gateway.settings import HTTP_OFF, Settings, SettingsError
 from playhead.gateway.supervise import Backoff, without, workers
 
+FOLDER = Path("/run/playhead")
 SERVER = Path(__file__).with_name("fake_runner.py")
 
 
 def args(**given: str) -> argparse.Namespace:
-    return argparse.Namespace(**({"workers": None, "gpus": None} | given))
+    return argparse.Namespace(**({"workers": None, "gateways": None, "gpus": None} | given))
 
 
 def device(index: int) -> gpu.Device:
@@ -26,7 +27,7 @@ def device(index: int) -> gpu.Device:
 
 
 def test_ports_follow_each_other() -> None:
-    team = workers(args(workers="2"), Settings(port=9000, node="host"))
+    team = workers(args(workers="2"), Settings(port=9000, node="host"), FOLDER)
     assert [worker.name for worker in team] == ["host-0", "host-1"]
     assert " ".join(team[1].flags) == (
         "--port 9001 --node host-1 --http-port 9003 --agent-port 9005"
@@ -36,19 +37,19 @@ def test_ports_follow_each_other() -> None:
 
 def test_ports_may_be_given_off_or_free() -> None:
     chosen = Settings(port=9000, http_port=HTTP_OFF, agent_port=7000, node="h")
-    (_, second) = workers(args(workers="2"), chosen)
+    (_, second) = workers(args(workers="2"), chosen, FOLDER)
     assert " ".join(second.flags) == "--port 9001 --node h-1 --http-port off --agent-port 7001"
-    (only,) = workers(args(workers="1"), Settings(port=0, http_port=0, node="h"))
+    (only,) = workers(args(workers="1"), Settings(port=0, http_port=0, node="h"), FOLDER)
     assert " ".join(only.flags) == "--port 0 --node h-0 --http-port 0 --agent-port 0"
-    (only,) = workers(args(workers="1"), Settings(port=0))
+    (only,) = workers(args(workers="1"), Settings(port=0), FOLDER)
     assert re.fullmatch(r"[a-z0-9-]+-0", only.name)
 
 
 def test_one_process_per_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "devices", lambda _: [device(0), device(1)])
-    team = workers(args(gpus="all"), Settings(node="h"))
+    team = workers(args(gpus="all"), Settings(node="h"), FOLDER)
     assert [worker.environ["CUDA_VISIBLE_DEVICES"] for worker in team] == ["0", "1"]
-    (only,) = workers(args(gpus="1"), Settings(node="h"))
+    (only,) = workers(args(gpus="1"), Settings(node="h"), FOLDER)
     assert only.environ == {"CUDA_VISIBLE_DEVICES": "1"}
 
 
@@ -69,7 +70,7 @@ def test_what_cannot_be_started_says_so(
 ) -> None:
     monkeypatch.setattr(gpu, "devices", lambda _: [device(0), device(1)])
     with pytest.raises(SettingsError) as caught:
-        workers(args(**given), Settings(port=port))
+        workers(args(**given), Settings(port=port), FOLDER)
     assert says in str(caught.value)
 
 

@@ -1,0 +1,74 @@
+"""Where a gateway's engine is: in this process, or in one of its own (``--engine``)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from playhead.engine import clock
+from playhead.engine.loop import Deliver, Engine, EngineConfig
+from playhead.engine.remote.door import NoEngine, RemoteEngine, introduce
+from playhead.engine.remote.wire import STRIDE
+from playhead.engine.types import ModelInfo, Runner
+from playhead.gateway.door import EngineDoor
+from playhead.gateway.models import Served, StartError, open_model
+from playhead.gateway.settings import Settings
+
+LOADS_WITHIN: Final = 900.0
+"""Seconds that an engine may take to load its model before its gateways give up."""
+ASK_AGAIN: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSource:
+    """An engine that is ready. ``open`` is called once, on the event loop."""
+
+    info: ModelInfo
+    numbers: Iterator[int]  # of this gateway's utterances
+    open: Callable[[Deliver], EngineDoor]
+
+
+def find_engine(settings: Settings, open_voice: Callable[[], Runner]) -> EngineSource:
+    """The engine that ``settings`` name. Raises :class:`StartError`. Blocks while it loads."""
+    return here(settings, open_voice) if settings.engine is None else elsewhere(settings.engine)
+
+
+def here(settings: Settings, open_voice: Callable[[], Runner]) -> EngineSource:
+    """An engine on threads of this process."""
+    served = open_model(settings, open_voice)
+    return EngineSource(served.runner.info, count(1), opener(settings, served))
+
+
+def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
+    """Starts an engine of a model that is ready."""
+
+    def open_engine(deliver: Deliver) -> Engine:
+        config = EngineConfig(served.lanes, served.policy, settings.stuck_after)
+        engine = Engine(served.runner, config, deliver)
+        engine.start()
+        return engine
+
+    return open_engine
+
+
+def elsewhere(path: str, patience: float = LOADS_WITHIN) -> EngineSource:
+    """The engine at a Unix socket, once it has loaded its model."""
+    until = clock.monotonic() + patience
+    while True:
+        try:
+            introduction = introduce(path, patience)
+            break
+        except NoEngine as error:
+            if clock.monotonic() >= until:
+                raise StartError(
+                    f"--engine {path}: {error}. Start one with `playhead engine --socket {path}`"
+                ) from error
+        clock.pause(ASK_AGAIN)
+
+    def open_engine(deliver: Deliver) -> RemoteEngine:
+        engine = RemoteEngine(introduction, deliver)
+        engine.start()
+        return engine
+
+    hello = introduction.hello
+    return EngineSource(hello.info, count(hello.first, STRIDE), open_engine)
