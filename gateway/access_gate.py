@@ -41,10 +41,11 @@ class Gate:
         self._metrics = metrics
         self._closed = closed
 
-    def let_in(self, peer: Peer, request: Request) -> None:
+    def let_in(self, peer: Peer, request: Request, *, late: bool = False) -> None:
         """Check page, load, and key; then ``peer.grant`` is set, and counted until it is gone.
 
-        Raises :class:`Denied`.
+        ``late``: who shows nothing may do so in a message (:meth:`let_in_late`), and has no grant
+        until then. Raises :class:`Denied`.
         """
         self.check_page(request)
         self.check_load(peer.address)
@@ -56,12 +57,20 @@ class Gate:
                 f"at most {self._accepts.rate:g} a second",
                 self._accepts.wait(peer.address),
             )
-        peer.admit(self.admit(request.headers.raw_items(), request.path, peer.address))
+        offer = self._offer(request.headers.raw_items(), request.path)
+        if not (late and self.access.required and offer == Offer()):
+            self.let_in_late(peer, offer)
+
+    def let_in_late(self, peer: Peer, offer: Offer) -> None:
+        """The same for what a connected peer shows. Raises :class:`Denied`."""
+        peer.admit(self.access.admit(offer, peer.address, clock.monotonic()))
 
     def admit(self, headers: Iterable[tuple[str, str]], path: str, address: str) -> Grant:
         """A grant that is not yet counted. Raises :class:`Denied`."""
-        offer = self.offer(headers, path) if self.access.required else Offer()
-        return self.access.admit(offer, address, clock.monotonic())
+        return self.access.admit(self._offer(headers, path), address, clock.monotonic())
+
+    def _offer(self, headers: Iterable[tuple[str, str]], path: str) -> Offer:
+        return self.offer(headers, path) if self.access.required else Offer()
 
     def offer(self, headers: Iterable[tuple[str, str]], path: str) -> Offer:
         """What a request shows. Raises :class:`Denied` when it stands in the wrong place."""

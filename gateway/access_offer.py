@@ -3,8 +3,9 @@
 Keys go into headers: ``Authorization: Bearer KEY`` (RFC 6750 section 2.1; ``Token KEY`` is the
 same), ``X-API-Key``, ``xi-api-key``, ``kyutai-api-key``. A browser's WebSocket can send none of
 them, only subprotocols and a URL; so tickets are also taken from the subprotocol
-``playhead.ticket.TICKET``, from those in which clients of other services carry their key, and from
-the query. A key in a URL ends up in logs and histories: it is refused there even when it is right.
+``playhead.ticket.TICKET``, from those in which clients of other services carry their key, from the
+query, and from the end of the path, for clients that have no query either. A key in a URL ends up
+in logs and histories: it is refused there even when it is right.
 """
 
 from collections.abc import Iterable
@@ -49,7 +50,8 @@ class Offer:
 def read(headers: Iterable[tuple[str, str]], path: str) -> Offer:
     """What a request offers. Raises :class:`Misplaced`."""
     shown = [secret for name, value in headers for secret in _in_header(name.lower(), value)]
-    shown += _in_query(path.partition("?")[2])
+    resource, _, query = path.partition("?")
+    shown += _in_path(resource) + _in_query(query)
     # The same one twice is what a client library does that knows several servers.
     if len(set(shown)) > 1:
         raise Misplaced("more than one key or ticket was sent")
@@ -77,6 +79,13 @@ def _in_protocols(value: str) -> list[str]:
     ]
     pairs = pairwise(names)
     return found + [secret for before, secret in pairs if before.lower() in PROTOCOL_BEFORE]
+
+
+def _in_path(path: str) -> list[str]:
+    parts = path.split("/")
+    if any(part.startswith(KEY_PREFIX) for part in parts):
+        raise Misplaced("an API key must not stand in a URL")
+    return [parts[-1]] if parts[-1].startswith(TICKET_PREFIX) else []
 
 
 def _in_query(query: str) -> list[str]:

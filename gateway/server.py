@@ -5,6 +5,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 from playhead.engine import clock
@@ -238,7 +239,8 @@ class GatewayServer:
         route = upgrade.route_of(request)
         if route is None:
             return self._site.respond(request)
-        self.gate.let_in(peer, request)
+        upgrade.check_signature(route, request, self.settings)
+        self.gate.let_in(peer, request, late=route.late)
         dialect = upgrade.open_dialect(route, request, self.hub.facts)
         if isinstance(dialect, Response):
             self.metrics.refused("request")
@@ -268,7 +270,8 @@ class GatewayServer:
         if is_viewer(peer.request):
             return self._gallery.viewer(peer)
         if peer.dialect is not None:
-            return DialectConnection(peer, self.hub, peer.dialect, self.settings)
+            admit = partial(self.gate.let_in_late, peer)
+            return DialectConnection(peer, self.hub, peer.dialect, self.settings, admit)
         encoding = str(peer.subprotocol).rpartition(".")[2]
         wire = Wire(cast(Literal["msgpack", "json"], encoding))
         return Connection(peer, self.hub, wire, self.settings)

@@ -21,6 +21,7 @@ from playhead.gateway.settings_values import ratio as _ratio
 from playhead.gateway.settings_values import seconds as _seconds
 from playhead.gateway.settings_values import text as _text
 from playhead.gateway.settings_values import whole as _whole
+from playhead.gateway.settings_values import wss as _wss
 
 KIB: Final = 1024
 HIBARI: Final = "hibari"
@@ -108,6 +109,8 @@ class Settings:
     write_limit: int = 16 * KIB
     encoder_threads: int = 2
     stuck_after: float = 5.0
+    twilio_token: str | None = field(default=None, repr=False)
+    twilio_url: str | None = None
 
     def __post_init__(self) -> None:
         if self.keys is None and not self.open and not is_loopback(self.host):
@@ -197,6 +200,13 @@ OPTIONS: Final = (
     Option("write_limit", _whole(KIB, 2**30), "bytes at which the writer waits", flag=False),
     Option("encoder_threads", _whole(1, 64), "threads that run wire encoders", flag=False),
     Option("stuck_after", _seconds(0.2, 600), "seconds until work counts as stuck", flag=False),
+    # Whoever lists processes sees their flags.
+    Option(
+        "twilio_token", _text, "auth token that Twilio's requests must be signed with", flag=False
+    ),
+    Option(
+        "twilio_url", _wss, "wss://HOST of the <Stream> URL, where a proxy hides it", flag=False
+    ),
 )
 DEFAULTS: Final = Settings()
 

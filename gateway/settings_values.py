@@ -90,3 +90,11 @@ def text(given: str) -> str:
     if not given.strip():
         raise ValueError("a value that is not empty")
     return given.strip()
+
+
+def wss(given: str) -> str:
+    """Where a server is reached from outside: no path, no query."""
+    base = given.strip().rstrip("/")
+    if not re.fullmatch(r"wss?://[^/?#\s@]+", base):
+        raise ValueError("wss:// and a host, perhaps with a port")
+    return base

@@ -3,11 +3,23 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from playhead.engine import clock
-from playhead.gateway.dialects.base import INTERNAL, Actions, Dialect, Frame, Hangup, Native
+from playhead.gateway.access import Denied
+from playhead.gateway.access_offer import Offer
+from playhead.gateway.dialects.base import (
+    INTERNAL,
+    Action,
+    Actions,
+    Dialect,
+    Frame,
+    Hangup,
+    Native,
+    Show,
+)
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
 from playhead.gateway.line import SLOW_CONSUMER, Line, audio_bytes
@@ -32,18 +44,31 @@ def without_resume(facts: ServerFacts) -> ServerFacts:
 
 
 class DialectConnection:
-    """Serves one peer until either side is done. Event loop only."""
+    """Serves one peer until either side is done. Event loop only.
 
-    def __init__(self, peer: Peer, hub: Hub, dialect: Dialect, settings: Settings) -> None:
+    ``admit`` lets a peer in by what it shows in a message, where its request showed nothing and
+    its protocol allows that; it raises ``Denied``.
+    """
+
+    def __init__(
+        self,
+        peer: Peer,
+        hub: Hub,
+        dialect: Dialect,
+        settings: Settings,
+        admit: Callable[[Offer], None],
+    ) -> None:
         self._hub = hub
         observed = hub.facts.observed
         self._facts = replace(without_resume(hub.facts), continuous=True, observed=observed)
         self._dialect = dialect
-        assert peer.grant is not None, "nobody gets here without passing the gate"
-        self._grant = peer.grant
+        self._peer = peer
+        self._admit = admit
+        self._patience = settings.hello_timeout
+        self._guest: asyncio.TimerHandle | None = None  # while its key is awaited
         self._line = Line(peer, settings, self)
         self._contexts: dict[str, _Context] = {}
-        self._actions: deque[Native | Frame | Hangup] = deque()
+        self._actions: deque[Action] = deque()
         self._acting = False
         self._held = False
         self._one_way: float | None = None
@@ -52,6 +77,8 @@ class DialectConnection:
     async def run(self) -> None:
         """Serve until the connection is closed. Raises nothing for a peer that vanishes."""
         now = clock.monotonic()
+        if self._peer.grant is None:
+            self._guest = self._hub.loop.call_later(self._patience, self._show, Offer())
         self.act(self._dialect.opened(now), now)
         try:
             await self._line.run()
@@ -61,6 +88,7 @@ class DialectConnection:
     def _leave(self, now: float) -> None:
         """The socket is gone: nothing is spoken for it any more, whatever closed it."""
         self._stop_timer()
+        self._expect_no_key()
         self._actions.clear()
         for context in list(self._contexts.values()):
             context.leave(now)
@@ -104,28 +132,52 @@ class DialectConnection:
             self._acting = False
         self._arm()
 
-    def _perform(self, action: Native | Frame | Hangup, now: float) -> None:
+    def _perform(self, action: Action, now: float) -> None:
         match action:
             case Frame(data):
                 self._line.send(data)
             case Native(name, message):
                 self._native(name, message, now)
+            case Show(offer):
+                self._show(offer)
             case Hangup(code, reason):
                 self._line.close(code, reason)
                 self._leave(now)
 
+    def _show(self, offer: Offer) -> None:
+        """A guest becomes a client, or is shown the door."""
+        if self._peer.grant is not None or self._line.closing:
+            return
+        self._expect_no_key()
+        try:
+            self._admit(offer)
+        except Denied as denied:
+            self._hub.metrics.refused(denied.code)
+            now = clock.monotonic()
+            self._actions.clear()
+            self.act(self._dialect.denied(denied, now), now)
+
+    def _expect_no_key(self) -> None:
+        if self._guest is not None:
+            self._guest.cancel()
+            self._guest = None
+
     def _native(self, name: str, message: ClientMessage, now: float) -> None:
         context = self._contexts.get(name)
         if context is None and isinstance(message, Hello) and not self._line.closing:
+            self._show(Offer())
             context = self._open(name, message, now)
         if context is not None:
             context.receive(message, now)
 
-    def _open(self, name: str, hello: Hello, now: float) -> "_Context":
+    def _open(self, name: str, hello: Hello, now: float) -> "_Context | None":
+        grant = self._peer.grant
+        if grant is None:
+            return None  # a guest that showed nothing, or that has gone
         context = _Context(name, self)
         if not hello.reports and self._facts.observed:
             context.silent = SilentListener(self._line, hello, context.receive)
-        context.host = self._hub.open(context, self._grant, now, self._facts)
+        context.host = self._hub.open(context, grant, now, self._facts)
         self._contexts[name] = context
         if self._one_way is not None:
             context.host.network_delay(self._one_way)

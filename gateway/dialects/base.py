@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from playhead.gateway.access import Denied
+from playhead.gateway.access_offer import Offer
 from playhead.gateway.messages import ClientMessage, ServerMessage
 
 
@@ -52,6 +54,14 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Show:
+    """A key or ticket that came in a message. It counts where the upgrade request had none, and
+    must come before the first ``Native``."""
+
+    offer: Offer
+
+
+@dataclass(frozen=True, slots=True)
 class Hangup:
     """Close the socket after all frames before. Every session ends."""
 
@@ -59,7 +69,7 @@ class Hangup:
     reason: str = ""
 
 
-Action = Native | Frame | Hangup
+Action = Native | Frame | Show | Hangup
 Actions = Sequence[Action]
 
 
@@ -84,6 +94,10 @@ class Dialect:
         """The session of ``context`` has ended by itself, with that native close code: 1000 after
         ``CloseSession``, 1001 and 1012 when the server goes down, 1008 when it broke limits."""
         return () if code == NORMAL else (Hangup(code, reason),)
+
+    def denied(self, denied: Denied, now: float) -> Actions:
+        """The key that was shown in a message is not valid, or none came."""
+        return (Hangup(POLICY, denied.message),)
 
     def get_timer(self) -> float | None:
         """When to call :meth:`handle_timer` (monotonic seconds), as things are now."""

@@ -5,7 +5,7 @@ text on the single socket. To close a context whose text has been flushed lets i
 end; to close one in the middle of its text, or a second time, is how this protocol's clients
 interrupt, and stops it. ``isFinal`` tells the end either way. Every fault is one message with
 ``message``, ``error`` and ``code``, and closes the socket, as at the vendor; there is no playback
-feedback.
+feedback. A key may come in the first message instead of a header.
 
 Source: elevenlabs.io/docs, "TTS WebSocket", "Multi-Context WebSocket"; elevenlabs 2.78.0.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.codecs.mp3 import Mp3Writer
+from playhead.gateway.access import Denied
 from playhead.gateway.dialects.base import (
     NORMAL,
     POLICY,
@@ -27,7 +28,9 @@ from playhead.gateway.dialects.base import (
     Opening,
 )
 from playhead.gateway.dialects.elevenlabs_alignment import Alignment
+from playhead.gateway.dialects.elevenlabs_key import shown_in
 from playhead.gateway.dialects.elevenlabs_query import Query, read_query
+from playhead.gateway.dialects.refusals import ELEVENLABS_CODES
 from playhead.gateway.dialects.wire import (
     boolean,
     mapping,
@@ -57,19 +60,6 @@ MOST_CONTEXTS = 5
 MOST_SPEAKING = 16
 """Those that are closed and still spoken included."""
 MOST_REASON = 120  # bytes of a close frame's reason (RFC 6455, 5.5)
-
-ERRORS = {
-    "bad_message": "invalid_input_message",
-    "missing_field": "invalid_input_message",
-    "bad_value": "invalid_input_message",
-    "unknown_voice": "voice_id_does_not_exist",
-    "unknown_model": "model_not_found",
-    "unsupported_codec": "output_format_not_allowed",
-    "unknown_language": "unsupported_language",
-    "text_too_long": "max_character_limit_exceeded",
-    "overloaded": "system_busy",
-    "rate_limited": "too_many_concurrent_requests",
-}
 
 
 @dataclass(slots=True)
@@ -105,14 +95,22 @@ class ElevenLabs(Dialect):
         self._heard_at = now
         try:
             message = read_object(frame)
-            if boolean(message, "close_socket"):
-                return self._close_socket()
-            name = string(message, "context_id", "") if self._multi else ""
-            if boolean(message, "close_context"):
-                return self._close_context(name)
-            return self._text(name, message, now)
+            if shown := shown_in(message):
+                return [shown, *self._heed(message, now)]
+            return self._heed(message, now)
         except ProtocolError as fault:
             return self._fault(fault)
+
+    def _heed(self, message: dict[str, Any], now: float) -> list[Action]:
+        if boolean(message, "close_socket"):
+            return self._close_socket()
+        name = string(message, "context_id", "") if self._multi else ""
+        if boolean(message, "close_context"):
+            return self._close_context(name)
+        return self._text(name, message, now)
+
+    def denied(self, denied: Denied, now: float) -> Actions:
+        return self._fault(ProtocolError(denied.code, denied.message, denied.expected))
 
     def _text(self, name: str, message: dict[str, Any], now: float) -> list[Action]:
         flush = boolean(message, "flush") or boolean(message, "trigger_generation")
@@ -264,7 +262,11 @@ class ElevenLabs(Dialect):
 
     def _fault(self, fault: ProtocolError) -> list[Action]:
         text = f"{fault.message}; expected {fault.expected}"
-        told = {"message": text, "error": ERRORS.get(fault.code, fault.code), "code": POLICY}
+        told = {
+            "message": text,
+            "error": ELEVENLABS_CODES.get(fault.code, fault.code),
+            "code": POLICY,
+        }
         reason = text.encode("ascii", "replace")[:MOST_REASON].decode()
         return [Frame(write_object(told)), Hangup(POLICY, reason)]
 

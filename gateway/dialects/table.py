@@ -12,7 +12,7 @@ from playhead.gateway.dialects.elevenlabs import open_multi_stream_input, open_s
 from playhead.gateway.dialects.flux import open_flux
 from playhead.gateway.dialects.kyutai import open_kyutai
 from playhead.gateway.dialects.realtime import open_realtime
-from playhead.gateway.dialects.refusals import Shape, deepgram, elevenlabs, openai
+from playhead.gateway.dialects.refusals import Shape, cartesia, deepgram, elevenlabs, kyutai, openai
 from playhead.gateway.dialects.twilio import open_twilio
 from playhead.gateway.session import ServerFacts
 
@@ -28,6 +28,7 @@ class Route:
     path: re.Pattern[str]
     open: Callable[[Opening, ServerFacts, str], Dialect]
     refuse: Shape | None = None  # how the vendor says no; None: in our own words
+    late: bool = False  # its clients may show their key in their first message
 
 
 ROUTES = (
@@ -37,17 +38,20 @@ ROUTES = (
         re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/stream-input"),
         open_stream_input,
         elevenlabs,
+        late=True,
     ),
     Route(
         "elevenlabs-multi",
         re.compile("/v1/text-to-speech/(?P<voice_id>[^/]+)/multi-stream-input"),
         open_multi_stream_input,
         elevenlabs,
+        late=True,
     ),
-    Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai),
-    Route("cartesia", re.compile("/tts/websocket"), open_cartesia),
+    Route("kyutai", re.compile("/api/tts_streaming"), open_kyutai, kyutai),
+    Route("cartesia", re.compile("/tts/websocket"), open_cartesia, cartesia),
     Route("realtime", re.compile("/v1/realtime"), open_realtime, openai),
-    Route("twilio", re.compile("/v1/twilio"), open_twilio),
+    # Twilio reads no answer: whatever is not 101 is its error 31920.
+    Route("twilio", re.compile("/v1/twilio(/[^/]+)?"), open_twilio, late=True),
     Route("deepgram-v2", re.compile("/v2/speak"), open_flux, deepgram),
 )
 

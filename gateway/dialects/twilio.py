@@ -8,6 +8,9 @@ Software between a call and an agent may instead send ``speak`` events on the sa
 only who uses them is told of faults (``error`` events): Twilio takes no events it does not know.
 A pressed key interrupts where ``<Parameter name="interrupt" value="dtmf">`` says so.
 
+Twilio can send no headers of ours. Where keys are asked for, a ticket (``POST /v1/tickets``) stands
+at the end of the path (``/v1/twilio/TICKET``) or in ``<Parameter name="ticket">``.
+
 Every piece of sound is followed by a ``mark``. One that comes back says that everything before it
 was played: a playback report. After a ``clear`` Twilio gives back all marks it still holds, so a
 mark of an utterance that has been cleared means that its sound was thrown away, and is not counted.
@@ -20,6 +23,8 @@ from collections.abc import Callable
 from typing import Any
 
 from playhead.engine.types import Source
+from playhead.gateway.access_keys import KEY_PREFIX
+from playhead.gateway.access_offer import Offer
 from playhead.gateway.dialects.base import (
     NORMAL,
     POLICY,
@@ -30,6 +35,7 @@ from playhead.gateway.dialects.base import (
     Hangup,
     Native,
     Opening,
+    Show,
 )
 from playhead.gateway.dialects.turns import Turns
 from playhead.gateway.dialects.wire import (
@@ -110,7 +116,10 @@ class Twilio(Dialect):
         )
         text = string(given, "text", "")
         self._once = bool(text.strip())
-        return [Native(CONTEXT, hello), *(self._say(text, end=True) if self._once else [])]
+        actions: list[Action] = [Native(CONTEXT, hello)]
+        if ticket := string(given, "ticket", ""):
+            actions.insert(0, _show(ticket))
+        return actions + (self._say(text, end=True) if self._once else [])
 
     def _mark(self, message: dict[str, Any], now: float) -> list[Action]:
         """``EPOCH:SAMPLES``, as we named it; of an utterance that was cleared it means nothing."""
@@ -221,6 +230,18 @@ class Twilio(Dialect):
     def _error(self, code: str, message: str, expected: str) -> Frame:
         told = {"code": code, "message": message, "expected": expected}
         return self._event("error", error=told)
+
+
+def _show(ticket: str) -> Show:
+    """Raises ``ProtocolError`` for a key: Twilio keeps what an application answers it."""
+    if ticket.startswith(KEY_PREFIX):
+        raise ProtocolError(
+            "bad_value",
+            "an API key must not stand in TwiML",
+            "ticket: one from POST /v1/tickets",
+            "ticket",
+        )
+    return Show(Offer(ticket=ticket))
 
 
 def open_twilio(opening: Opening, facts: ServerFacts, request_id: str) -> Twilio:

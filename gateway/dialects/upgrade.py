@@ -6,10 +6,12 @@ from http import HTTPStatus
 
 from playhead.gateway.access import Denied
 from playhead.gateway.access_gate import refusal_headers
-from playhead.gateway.dialects import table
+from playhead.gateway.dialects import table, twilio_signature
 from playhead.gateway.dialects.base import Dialect, Refused
+from playhead.gateway.dialects.twilio import open_twilio
 from playhead.gateway.http import response
 from playhead.gateway.session import ServerFacts
+from playhead.gateway.settings import Settings
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
@@ -34,13 +36,31 @@ def open_dialect(route: table.Route, request: Request, facts: ServerFacts) -> Di
         )
 
 
+def check_signature(route: table.Route, request: Request, settings: Settings) -> None:
+    """Whether it is Twilio that calls, where the server knows the account's token.
+
+    Raises ``Denied``.
+    """
+    if settings.twilio_token is None or route.open is not open_twilio:
+        return
+    base = settings.twilio_url or "wss://" + (request.headers.get_all("Host") or [""])[0]
+    shown = (request.headers.get_all(twilio_signature.HEADER) or [""])[0]
+    if not twilio_signature.signed(settings.twilio_token, base, request.path, shown):
+        raise Denied(
+            403,
+            "signature",
+            f"{twilio_signature.HEADER} is missing or does not fit this URL",
+            "a request that Twilio has signed with the account's token",
+        )
+
+
 def in_its_words(request: Request, denied: Denied, answer: Response) -> Response:
     """``answer``, which turns a client away, as the client's own vendor would put it."""
     route = route_of(request)
     if route is None or route.refuse is None:
         return answer
     text = f"{denied.message}; expected {denied.expected}"
-    body, more = route.refuse(denied.status, denied.code, text)
+    body, more = route.refuse(denied.status, denied.code, text, str(uuid.uuid4()))
     return response(
         HTTPStatus(denied.status),
         body,

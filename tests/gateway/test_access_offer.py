@@ -23,6 +23,9 @@ from playhead.gateway.access_offer import Misplaced, Offer, read
         ([("Sec-WebSocket-Protocol", "token")], "/", Offer()),
         ([], "/v1/session?a=1&ticket=pht_T", Offer(ticket="pht_T")),
         ([], "/v1/session?ticket=&authorization=pht_T", Offer(ticket="pht_T")),
+        ([], "/v1/twilio/pht_T", Offer(ticket="pht_T")),
+        ([], "/v1/twilio/pht_T?ticket=pht_T", Offer(ticket="pht_T")),
+        ([], "/v1/pht_T/other", Offer()),
     ],
 )
 def test_where_it_may_stand(headers: list[tuple[str, str]], path: str, found: Offer) -> None:
@@ -40,6 +43,8 @@ def test_where_it_may_stand(headers: list[tuple[str, str]], path: str, found: Of
         "/?ticket=ph_abcdefgh_secret",
         "/?note=ph%5Fabcdefgh_secret",
         "/?" + "a=1&" * 70,
+        "/v1/twilio/ph_abcdefgh_secret",
+        "/ph_abcdefgh_secret/twilio",
     ],
 )
 def test_where_it_must_not_stand(path: str) -> None:
@@ -55,6 +60,7 @@ def test_where_it_must_not_stand(path: str) -> None:
         ([("Authorization", "Bearer a"), ("X-API-Key", "b")], "/"),
         ([("Authorization", "Bearer a")], "/?ticket=pht_t"),
         ([], "/?ticket=pht_t&ticket=pht_u"),
+        ([], "/v1/twilio/pht_t?ticket=pht_u"),
     ],
 )
 def test_two_are_one_too_many(headers: list[tuple[str, str]], path: str) -> None:

@@ -12,7 +12,16 @@ import numpy as np
 from playhead.codecs import registry as codecs
 from playhead.codecs.base import Encoded
 from playhead.engine.types import AudioChunk, Finish, Finished, Lane, Report, TextWarning, Word
-from playhead.gateway.dialects.base import Action, Dialect, Frame, Hangup, Native, Opening
+from playhead.gateway.access_offer import Offer
+from playhead.gateway.dialects.base import (
+    Action,
+    Dialect,
+    Frame,
+    Hangup,
+    Native,
+    Opening,
+    Show,
+)
 from playhead.gateway.effects import (
     CancelUtterance,
     Close,
@@ -60,6 +69,7 @@ class Call:
         self.sessions: dict[str, Session] = {}
         self.all: list[Any] = []  # text frames decoded, binary frames as they are
         self.closed: tuple[int, str] | None = None
+        self.shown: list[Offer] = []  # keys and tickets in messages
         self.ready: list[Ready] = []
         self.submitted: list[Any] = []
         self.pushed: list[PushText] = []
@@ -173,6 +183,9 @@ class Call:
                 assert self.closed is None, "a frame after the close"
                 data = action.data
                 self.all.append(json.loads(data) if isinstance(data, str) else data)
+            elif isinstance(action, Show):
+                assert not self.sessions, "a key must come before what it is for"
+                self.shown.append(action.offer)
             elif isinstance(action, Hangup):
                 self.closed = (action.code, action.reason)
                 self._waiting.clear()

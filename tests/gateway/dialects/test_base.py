@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 import pytest
+from playhead.gateway.access import Denied
 from playhead.gateway.dialects.base import Dialect, Hangup, Refused
 from playhead.gateway.messages import Pong
 
@@ -13,6 +14,7 @@ def test_a_dialect_that_overrides_nothing() -> None:
     assert dialect.get_timer() is None
     assert dialect.handle_timer(0.0) == ()
     assert dialect.subprotocol is None
+    assert dialect.denied(Denied(401, "unauthorized", "no", "a key"), 0.0) == (Hangup(1008, "no"),)
     with pytest.raises(NotImplementedError):
         dialect.receive("", 0.0)
     with pytest.raises(NotImplementedError):

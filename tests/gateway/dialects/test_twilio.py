@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dialect_kit import Call, facts, opening, stray
 from playhead.engine.types import Finish, ListenerState, Source
+from playhead.gateway.access_offer import Offer
 from playhead.gateway.dialects.base import Action, Frame
 from playhead.gateway.dialects.twilio import MARK_EVERY, open_twilio
 from playhead.gateway.messages import Done, ErrorEvent
@@ -328,3 +329,19 @@ def test_the_next_is_spoken_though_no_mark_of_the_last_came_back() -> None:
 def test_an_end_of_nothing_we_know_is_passed_over() -> None:
     over = Done(seq=1, epoch=99, samples=0, heard=0, estimated=False, reason="complete")
     assert agent().dialect.tell("", over, 0.0) == []
+
+
+def test_a_ticket_is_shown_before_anything_is_said() -> None:
+    client = started(text=TEXT, ticket="pht_t")
+    assert client.shown == [Offer(ticket="pht_t")]
+    assert client.text == TEXT
+    assert started(text=TEXT).shown == []
+
+
+def test_a_key_in_the_markup_is_refused() -> None:
+    client = call()
+    assert client.send(start(text=TEXT, ticket="ph_abcdefgh_secret")) == []
+    assert client.closed is not None
+    assert client.closed[0] == 1008
+    assert "secret" not in client.closed[1]
+    assert "ticket" in client.closed[1]
