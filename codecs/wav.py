@@ -1,6 +1,6 @@
 """16-bit mono WAV files: written while audio arrives, and read back."""
 
-import io
+import struct
 import wave
 from os import PathLike
 from types import TracebackType
@@ -10,8 +10,11 @@ from .base import Pcm, clean
 from .pcm import pack_s16le, unpack_s16le
 
 SAMPLE_BYTES = 2
-# Most frames that a RIFF header can announce: what a pipe's header says, as its end is unknown.
-MOST_FRAMES = (0xFFFF_FFFF - 36) // SAMPLE_BYTES
+# Most that a RIFF header can announce: what a pipe's header says, as its end is unknown.
+MOST_BYTES = 0xFFFF_FFFF - 36
+MOST_FRAMES = MOST_BYTES // SAMPLE_BYTES
+TAGS = {"pcm_s16le": (1, 2), "pcm_f32le": (3, 4), "alaw": (6, 1), "mulaw": (7, 1)}
+"""Format tags (RFC 2361) and bytes a sample."""
 
 
 class WavWriter:
@@ -93,15 +96,10 @@ def _open_wave(file: BinaryIO, sample_rate: int) -> wave.Wave_write:
     return wav
 
 
-def endless_header(sample_rate: int) -> bytes:
-    """The 44 bytes before 16-bit mono PCM whose end is not known yet."""
-    buffer = io.BytesIO()
-    wav = wave.open(buffer, "wb")  # noqa: SIM115
-    wav.setnchannels(1)
-    wav.setsampwidth(SAMPLE_BYTES)
-    wav.setframerate(sample_rate)
-    wav.setnframes(MOST_FRAMES)
-    wav.writeframesraw(b"")
-    header = buffer.getvalue()
-    wav.close()
-    return header
+def endless_header(sample_rate: int, codec: str = "pcm_s16le") -> bytes:
+    """The 44 bytes before mono samples whose end is not known yet. ``codec``: one of ``TAGS``."""
+    tag, width = TAGS[codec]
+    most = MOST_BYTES // width * width
+    head = struct.pack("<4sI4s4sI", b"RIFF", 36 + most, b"WAVE", b"fmt ", 16)
+    form = struct.pack("<HHIIHH", tag, 1, sample_rate, sample_rate * width, width, 8 * width)
+    return head + form + struct.pack("<4sI", b"data", most)

@@ -1,8 +1,9 @@
-"""The HTTP API: paths, who may ask, and faults in OpenAI's shape."""
+"""The HTTP API: paths, who may ask, and faults in the shape of the path's vendor."""
 
 import asyncio
 import json
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from playhead.gateway.access import Denied, Grant
 from playhead.gateway.access_gate import Gate
 from playhead.gateway.admission import address_key
+from playhead.gateway.api import cartesia, elevenlabs
 from playhead.gateway.api.call import SpeechCall
 from playhead.gateway.api.errors import (
     NOT_FOUND,
@@ -18,10 +20,13 @@ from playhead.gateway.api.errors import (
     from_door,
     invalid,
 )
+from playhead.gateway.api.openai import order_of
 from playhead.gateway.api.openapi import document
+from playhead.gateway.api.order import Order
 from playhead.gateway.api.request import MOST_BODY, parse_speech
 from playhead.gateway.api.response import SpeechResponse
 from playhead.gateway.api.voices import MODELS, model_entry, model_list, voice_list
+from playhead.gateway.dialects import refusals
 from playhead.gateway.hub import Hub
 from playhead.gateway.settings import Settings
 from starlette.applications import Starlette
@@ -34,6 +39,10 @@ log: Final = logging.getLogger("playhead.gateway.api")
 
 Answer = Callable[[Request], Awaitable[Any]]
 JSON: Final = "application/json"
+NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}
+ELEVENLABS: Final = "/v1/text-to-speech/"
+SHAPES: Final = (("/tts/", refusals.cartesia), (ELEVENLABS, refusals.elevenlabs))
+"""Paths whose faults are told in another vendor's words than OpenAI's."""
 
 
 class Api:
@@ -60,10 +69,19 @@ class Api:
             Route("/v1/models/{model}", self._guarded(self._model), methods=["GET"]),
             Route("/v1/voices", self._guarded(self._voices), methods=["GET"]),
             Route("/v1/audio/voices", self._guarded(self._voices), methods=["GET"]),
+            Route("/tts/bytes", self._guarded(self._cartesia_bytes), methods=["POST"]),
+            Route("/tts/sse", self._guarded(self._cartesia_sse), methods=["POST"]),
+            *self._spoken_by_elevenlabs(),
             Route("/openapi.json", self._guarded(self._openapi), methods=["GET"]),
         ]
         handlers: Any = {ApiError: _fault, HTTPException: _http_fault, Exception: _broken}
         self.app = Starlette(routes=routes, exception_handlers=handlers)
+
+    def _spoken_by_elevenlabs(self) -> list[Route]:
+        answer = self._guarded(self._elevenlabs)
+        kinds = ("", "/stream", "/with-timestamps", "/stream/with-timestamps")
+        paths = [f"{ELEVENLABS}{{voice}}{kind}" for kind in kinds]
+        return [Route(path, answer, methods=["POST"]) for path in paths]
 
     def _guarded(self, answer: Answer) -> Answer:
         """Before every request: who asks, and whether there is room."""
@@ -87,11 +105,30 @@ class Api:
         return self._gate.admit(headers.items(), target, address)
 
     async def _speech(self, request: Request) -> SpeechResponse:
-        body = await read_body(request, self._settings.open_timeout)
-        asked = parse_speech(body, self._hub.facts)
-        return SpeechResponse(
-            SpeechCall(self._hub, asked, request.state.grant), asked, self._settings
-        )
+        body = await self._body(request)
+        return self._answer(request, order_of(parse_speech(body, self._hub.facts)))
+
+    async def _cartesia_bytes(self, request: Request) -> SpeechResponse:
+        body = await self._body(request)
+        return self._answer(request, cartesia.read_bytes(body, self._hub.facts))
+
+    async def _cartesia_sse(self, request: Request) -> SpeechResponse:
+        body = await self._body(request)
+        return self._answer(request, cartesia.read_sse(body, self._hub.facts))
+
+    async def _elevenlabs(self, request: Request) -> SpeechResponse:
+        body = await self._body(request)
+        voice = str(request.path_params["voice"])
+        kind = request.url.path.removeprefix(ELEVENLABS).partition("/")[2]
+        order = elevenlabs.read_speech(body, voice, request.query_params, self._hub.facts, kind)
+        return self._answer(request, order)
+
+    async def _body(self, request: Request) -> bytes:
+        return await read_body(request, self._settings.open_timeout)
+
+    def _answer(self, request: Request, order: Order) -> SpeechResponse:
+        call = SpeechCall(self._hub, order, request.state.grant)
+        return SpeechResponse(call, order, self._settings)
 
     async def _models(self, request: Request) -> Response:
         return json_response(model_list(self._hub.facts.model, self._since))
@@ -147,11 +184,21 @@ def json_response(
 ) -> Response:
     """JSON as every path of the API answers."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
-    return Response(text, status, {"X-Content-Type-Options": "nosniff", **(headers or {})}, JSON)
+    return Response(text, status, {**NOSNIFF, **(headers or {})}, JSON)
 
 
 def _fault(request: Request, fault: ApiError) -> Response:
-    return json_response(fault.body(), fault.status, fault.headers())
+    return _refusal(request, fault, fault.headers())
+
+
+def _refusal(request: Request, fault: ApiError, headers: dict[str, str]) -> Response:
+    """In the words of the vendor whose path it is; elsewhere in OpenAI's."""
+    shape = next((shape for path, shape in SHAPES if request.url.path.startswith(path)), None)
+    if shape is None:
+        return json_response(fault.body(), fault.status, headers)
+    code = fault.code or fault.type
+    body, more = shape(fault.status, code, fault.message, str(uuid.uuid4()))
+    return Response(body, fault.status, {**NOSNIFF, **headers, **more}, JSON)
 
 
 def _http_fault(request: Request, fault: HTTPException) -> Response:
@@ -162,10 +209,10 @@ def _http_fault(request: Request, fault: HTTPException) -> Response:
     }
     status = HTTPStatus(fault.status_code)
     shown = ApiError(status, told.get(status, fault.detail), code=status.name.lower())
-    return json_response(shown.body(), status, dict(fault.headers or {}))
+    return _refusal(request, shown, dict(fault.headers or {}))
 
 
 def _broken(request: Request, fault: Exception) -> Response:
     """A fault of ours; the framework logs it."""
     shown = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", SERVER)
-    return json_response(shown.body(), shown.status)
+    return _refusal(request, shown, {})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from playhead.codecs.mp3 import Mp3Writer
+from playhead.codecs.mp3 import BIT_RATE, Mp3Writer
 from playhead.codecs.ogg import OggOpusWriter
 from playhead.codecs.wav import endless_header
 from playhead.gateway.messages import Audio, Ready
@@ -28,7 +28,7 @@ class Body(Protocol):
 
 
 class PcmBody:
-    """16-bit little-endian samples and nothing else."""
+    """The samples and nothing else."""
 
     def __init__(self, ready: Ready) -> None:
         """Every format starts from the same facts; this one needs none of them."""
@@ -41,17 +41,20 @@ class PcmBody:
 
 
 class WavBody(PcmBody):
-    """The same behind one RIFF header that leaves the length open."""
+    """Samples behind one RIFF header that leaves the length open."""
+
+    def __init__(self, ready: Ready) -> None:
+        self._head = endless_header(ready.sample_rate, ready.codec)
 
     def begin(self) -> bytes:
-        return endless_header(RATE)
+        return self._head
 
 
 class Mp3Body:
-    """Whole MP3 frames."""
+    """Whole MP3 frames. ``bit_rate`` in kbit/s."""
 
-    def __init__(self, ready: Ready) -> None:
-        self._writer = Mp3Writer(RATE)
+    def __init__(self, ready: Ready, bit_rate: int = BIT_RATE) -> None:
+        self._writer = Mp3Writer(ready.sample_rate, bit_rate)
 
     def begin(self) -> bytes:
         return b""
@@ -68,7 +71,9 @@ class OpusBody:
         self._packet = ready.packet_samples
         self._played = 0
         # Any number will do while a file holds one logical stream (RFC 3533, section 4).
-        self._writer = OggOpusWriter(RATE, ready.pre_skip, serial=1, vendor=ready.server)
+        self._writer = OggOpusWriter(
+            ready.sample_rate, ready.pre_skip, serial=1, vendor=ready.server
+        )
 
     def begin(self) -> bytes:
         return self._writer.head()

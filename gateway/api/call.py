@@ -11,10 +11,10 @@ from typing import Final
 
 from playhead.engine import clock
 from playhead.gateway.access import Grant
-from playhead.gateway.api.body import FORMATS, RATE
 from playhead.gateway.api.errors import RETRY_AFTER, SERVER, ApiError, from_session, invalid
-from playhead.gateway.api.request import SpeechRequest
+from playhead.gateway.api.order import Order
 from playhead.gateway.dialects.adapter import without_resume
+from playhead.gateway.dialects.wire import texts
 from playhead.gateway.host import SessionHost
 from playhead.gateway.hub import Hub
 from playhead.gateway.messages import (
@@ -23,14 +23,11 @@ from playhead.gateway.messages import (
     End,
     ErrorEvent,
     Failed,
-    Hello,
     Ready,
     ServerMessage,
     Start,
-    Text,
 )
 
-PIECE: Final = 2_000  # what one text message may hold (docs/protocol.md)
 MOST_WAITING: Final = 512 * 1024
 """Bytes of audio that may wait for a client that does not read: more than its whole lead."""
 
@@ -38,10 +35,10 @@ MOST_WAITING: Final = 512 * 1024
 class SpeechCall:
     """``open`` it, take its ``next`` audio until the final one, and always ``leave`` it."""
 
-    def __init__(self, hub: Hub, request: SpeechRequest, grant: Grant) -> None:
+    def __init__(self, hub: Hub, order: Order, grant: Grant) -> None:
         self.samples = 0
         self._hub = hub
-        self._request = request
+        self._order = order
         self._grant = grant
         self._counted = False
         self._host: SessionHost | None = None
@@ -55,25 +52,14 @@ class SpeechCall:
     def open(self) -> Ready:
         """Start to speak. Raises :class:`ApiError` for what the session refuses at once."""
         now = clock.monotonic()
-        asked = self._request
         self._host = self._hub.open(self, self._grant, now, without_resume(self._hub.facts))
         self._grant.enter()
         self._counted = True
-        self._host.receive(
-            Hello(
-                voice=asked.voice,
-                speed=asked.speed,
-                codec=FORMATS[asked.format].codec,
-                sample_rate=RATE,
-                reports=False,
-                instruct=asked.instruct,
-            ),
-            now,
-        )
+        self._host.receive(self._order.hello, now)
         if self._ready is not None:
             self._host.receive(Start(), now)
-            for at in range(0, len(asked.text), PIECE):
-                self._host.receive(Text(asked.text[at : at + PIECE]), now)
+            for piece in texts(self._order.text):
+                self._host.receive(piece, now)
             self._host.receive(End(), now)
         if self._fault is not None:
             self.leave()

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from playhead.gateway.access import Denied
+from playhead.gateway.protocol_parse import ProtocolError
 
 INVALID: Final = "invalid_request_error"
 RATE_LIMIT: Final = "rate_limit_error"
@@ -70,6 +71,18 @@ def from_door(denied: Denied) -> ApiError:
         kinds.get(denied.status, INVALID),
         code=denied.code,
         retry_after=denied.retry_after,
+    )
+
+
+def from_protocol(fault: ProtocolError) -> ApiError:
+    """A field that a vendor's request may not have like that."""
+    unknown = fault.code in ("unknown_voice", "unknown_model")
+    return ApiError(
+        HTTPStatus.NOT_FOUND if unknown else HTTPStatus.BAD_REQUEST,
+        f"{fault.message}; expected {fault.expected}",
+        INVALID,
+        fault.field,
+        fault.code,
     )
 
 

@@ -1,7 +1,7 @@
 """``POST /v1/audio/speech``: what may be asked, checked field by field. Pure."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -37,7 +37,7 @@ class SpeechRequest:
 
 def parse_speech(body: bytes, facts: ServerFacts) -> SpeechRequest:
     """Raises :class:`ApiError` naming the field, what was wrong and what would be right."""
-    given = _object(body)
+    given = json_object(body)
     unknown = sorted(given.keys() - _FIELDS.keys())
     if unknown:
         known = ", ".join(_FIELDS)
@@ -58,7 +58,8 @@ def parse_speech(body: bytes, facts: ServerFacts) -> SpeechRequest:
     )
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
+    """The body of a request. Raises :class:`ApiError`."""
     try:
         return parse_json(body.decode("utf-8"), BOUNDS)
     except UnicodeDecodeError:

@@ -5,17 +5,9 @@ import contextlib
 import logging
 from typing import Final
 
-from playhead.gateway.api.body import (
-    EVENTS,
-    FORMATS,
-    Body,
-    audio_event,
-    done_event,
-    event,
-)
 from playhead.gateway.api.call import SpeechCall
 from playhead.gateway.api.errors import ApiError
-from playhead.gateway.api.request import SpeechRequest
+from playhead.gateway.api.order import Order, Writer
 from playhead.gateway.messages import Audio
 from playhead.gateway.settings import Settings
 from starlette.types import Receive, Scope, Send
@@ -26,18 +18,16 @@ log: Final = logging.getLogger("playhead.gateway.api")
 class SpeechResponse:
     """An ASGI response. Until the first audio is there a fault still is an ordinary one."""
 
-    def __init__(self, call: SpeechCall, request: SpeechRequest, settings: Settings) -> None:
+    def __init__(self, call: SpeechCall, order: Order, settings: Settings) -> None:
         self._call = call
-        self._request = request
+        self._order = order
         self._settings = settings
-        self._format = FORMATS[request.format]
-        self._events = request.stream_format == "sse"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer. Raises :class:`ApiError` before the response has begun, nothing for a client
         that leaves."""
         ready = self._call.open()
-        speaking = asyncio.create_task(self._speak(self._format.open(ready), send))
+        speaking = asyncio.create_task(self._speak(self._order.open(ready), send))
         watching = asyncio.create_task(_gone(receive))
         try:
             await asyncio.wait({speaking, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -50,14 +40,14 @@ class SpeechResponse:
             # Nothing of this request may outlive it.
             await asyncio.wait({speaking, watching})
 
-    async def _speak(self, body: Body, send: Send) -> None:
+    async def _speak(self, writer: Writer, send: Send) -> None:
         audio = await self._call.next()
         await self._begin(send)
-        data = body.begin()
+        data = writer.begin()
         try:
             while True:
-                data += await self._add(body, audio)
-                await self._write(send, audio_event(data) if self._events else data)
+                data += await self._add(writer, audio)
+                await self._write(send, data)
                 if audio.final:
                     break
                 data = b""
@@ -65,28 +55,26 @@ class SpeechResponse:
         except ApiError as fault:
             # Too late for a status: without its end the body is seen to be cut short.
             log.warning("speech ended early: %s", fault.message)
-            if not self._events:
+            told = writer.fault(fault)
+            if told is None:
                 return
-            await self._write(send, event(fault.body() | {"type": "error"}))
+            await self._write(send, told)
         else:
-            if self._events:
-                spoken = done_event(len(self._request.text), self._call.samples)
-                await self._write(send, spoken)
+            await self._write(send, writer.end())
         await send({"type": "http.response.body", "body": b""})
 
     async def _begin(self, send: Send) -> None:
-        media_type = EVENTS if self._events else self._format.media_type
         headers = [
-            (b"content-type", media_type.encode()),
+            (b"content-type", self._order.media_type.encode()),
             (b"cache-control", b"no-store"),
             (b"x-accel-buffering", b"no"),  # nginx would collect speech before it passes it on
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
 
-    async def _add(self, body: Body, audio: Audio) -> bytes:
-        if not self._format.heavy:
-            return body.add(audio)
-        return await asyncio.to_thread(body.add, audio)
+    async def _add(self, writer: Writer, audio: Audio) -> bytes:
+        if not self._order.heavy:
+            return writer.add(audio)
+        return await asyncio.to_thread(writer.add, audio)
 
     async def _write(self, send: Send, data: bytes) -> None:
         """Returns when the socket has taken most of it; speech is held when that takes long. Who

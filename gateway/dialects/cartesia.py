@@ -16,6 +16,7 @@ from typing import Any
 
 from playhead.gateway.dialects.base import Action, Actions, Dialect, Frame, Native, Opening
 from playhead.gateway.dialects.cartesia_request import Generation, read_generation
+from playhead.gateway.dialects.cartesia_times import word_times
 from playhead.gateway.dialects.turns import Turns
 from playhead.gateway.dialects.wire import (
     boolean,
@@ -183,7 +184,7 @@ class Cartesia(Dialect):
             actions.append(_frame("chunk", name, chunk | {"flush_id": context.flushes}))
         turn.samples += message.samples
         if context.timestamps and message.words:
-            times = _timestamps(message, context)
+            times = word_times(message, context.hello.sample_rate, context.base)
             actions.append(_frame("timestamps", name, {"word_timestamps": times}))
         turn.over = message.final
         return actions + self._tell_ends(name, context)
@@ -241,20 +242,6 @@ class Cartesia(Dialect):
 def _form(hello: Hello) -> tuple[str, int]:
     """What must stay the same in a context. Clients end one with another voice than it had."""
     return hello.codec, hello.sample_rate
-
-
-def _timestamps(message: Audio, context: Context) -> dict[str, list[Any]]:
-    """Seconds in the context. A word ends where the next begins, the last one of a message where
-    the audio that has been sent does."""
-    rate = context.hello.sample_rate
-    starts = [(context.base + word.position) / rate for word in message.words]
-    last = (context.base + message.position + message.samples) / rate
-    ends = [*starts[1:], max(last, starts[-1])]
-    return {
-        "words": [word.text for word in message.words],
-        "start": [round(start, 4) for start in starts],
-        "end": [round(end, 4) for end in ends],
-    }
 
 
 def _frame(

@@ -49,16 +49,9 @@ def read_generation(request: dict[str, Any], facts: ServerFacts) -> Generation:
     """Raises ``ProtocolError`` naming the field and what would be right."""
     if not string(request, "context_id", ""):
         raise missing("context_id", "context_id: a string")
-    model = string(request, "model_id")
-    if model != facts.model and not MODELS.fullmatch(model):
-        raise ProtocolError("unknown_model", "unknown model_id", f"{facts.model}, or a sonic model")
-    if boolean(request, "add_phoneme_timestamps"):
-        raise ProtocolError(
-            "bad_value", "phonemes are not timed here", "add_phoneme_timestamps: false"
-        )
     number(request, "max_buffer_delay_ms", 0, MOST_DELAY, 0)
     return Generation(
-        hello=_hello(request, facts),
+        hello=read_hello(request, facts, *read_samples(mapping(request, "output_format"))),
         transcript=string(request, "transcript"),
         more=boolean(request, "continue"),
         flush=boolean(request, "flush"),
@@ -66,15 +59,22 @@ def read_generation(request: dict[str, Any], facts: ServerFacts) -> Generation:
     )
 
 
-def _hello(request: dict[str, Any], facts: ServerFacts) -> Hello:
+def read_hello(request: dict[str, Any], facts: ServerFacts, codec: str, rate: int) -> Hello:
+    """Who speaks, and how, in any request for speech. Raises ``ProtocolError``."""
+    model = string(request, "model_id")
+    if model != facts.model and not MODELS.fullmatch(model):
+        raise ProtocolError("unknown_model", "unknown model_id", f"{facts.model}, or a sonic model")
+    if boolean(request, "add_phoneme_timestamps"):
+        raise ProtocolError(
+            "bad_value", "phonemes are not timed here", "add_phoneme_timestamps: false"
+        )
     voice = _voice(request)
-    codec, rate = _output_format(mapping(request, "output_format"))
     return Hello(
         voice=voice_of(string(voice, "id"), facts, VOICES),
         codec=codec,
         sample_rate=rate,
         speed=_speed(request, voice),
-        language=language_of(request, "language", facts),
+        language=language_of(request, "locale" if request.get("locale") else "language", facts),
         start_threshold=0.0,
         reports=False,
     )
@@ -89,8 +89,12 @@ def _voice(request: dict[str, Any]) -> dict[str, Any]:
     return voice
 
 
-def _output_format(given: dict[str, Any]) -> tuple[str, int]:
-    choice(given, "container", ("raw",), "raw")
+def read_samples(given: dict[str, Any], containers: tuple[str, ...] = ("raw",)) -> tuple[str, int]:
+    """Our codec and its rate in Hz, of an ``output_format`` in one of those containers.
+
+    Raises ``ProtocolError``.
+    """
+    choice(given, "container", containers, "raw")
     encoding = choice(given, "encoding", tuple(ENCODINGS), "")
     codec = ENCODINGS[encoding]
     return codec, rate_of("sample_rate", number(given, "sample_rate", 0, 1e6), codec)
