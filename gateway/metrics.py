@@ -226,13 +226,10 @@ class Metrics:
         self.lag.add(seconds)
         self.loop_lag_now.set(seconds)
 
-    def text(self) -> bytes:
-        """The current state in Prometheus text format."""
-        return generate_latest(self.registry)
-
     async def written(self) -> bytes:
-        """As :meth:`text`, written down by another thread: hundreds of series take long enough
-        for listeners to notice. The figures are all read at once, by the caller's."""
+        """The current state in Prometheus text format, written down by another thread: hundreds
+        of series take long enough for listeners to notice. The figures are all read at once, by
+        the caller's."""
         return await asyncio.to_thread(generate_latest, _Read(list(self.registry.collect())))
 
     def _counter(self, name: str, text: str) -> Counter:

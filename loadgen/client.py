@@ -17,7 +17,7 @@ from playhead.gateway.messages import (
     ServerMessage,
 )
 from playhead.gateway.protocol import ProtocolError, Wire
-from playhead.loadgen.dial import dial, why
+from playhead.loadgen.dial import dial, explain, why
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
@@ -27,7 +27,6 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 PINGS = 3
-TRY_AGAIN_LATER = 1013  # close code of a server at its limit of connections (docs/protocol.md)
 
 
 Expected = TypeVar("Expected", Ready, Pong)
@@ -141,25 +140,15 @@ async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> Pla
         start_threshold=1_000 * caller.threshold,
         reports=caller.reports is not Reports.OFF,
     )
+    protocol = f"playhead.v1.{plan.encoding}"
     session: PlayheadSession | None = None
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
-            socket = await dial(url, plan, f"playhead.v1.{plan.encoding}")
+            socket = await dial(url, plan, protocol)
             session = PlayheadSession(socket, Wire(plan.encoding), caller, number)
             await session.greet(hello)
     except (SessionError, ConnectionClosed, ProtocolError, TimeoutError) as error:
         if session is not None:
             await session.close()
-        raise _explain(error, url) from None
+        raise explain(error, url, protocol) from None
     return session
-
-
-def _explain(error: Exception, url: str) -> SessionError:
-    if isinstance(error, SessionError):
-        return error
-    if isinstance(error, ConnectionClosed):
-        full = error.rcvd is not None and error.rcvd.code == TRY_AGAIN_LATER
-        return SessionError("too_many_connections" if full else "connection_lost", why(error))
-    if isinstance(error, ProtocolError):
-        return SessionError("protocol", f"{url} does not speak playhead.v1: {error.message}")
-    return SessionError("no_answer", f"{url} gave no answer within {OPEN_TIMEOUT:g} s")

@@ -4,13 +4,14 @@ from typing import cast
 
 from playhead.loadgen.keys import REFUSED, key_headers
 from playhead.loadgen.plan import Plan
-from playhead.loadgen.session import GRACE, SessionError
+from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
 
 _MAX_FRAME = 16 * 1024 * 1024
 _FULL = frozenset({429, 503})
+_TRY_AGAIN_LATER = 1013  # close code of a server at its limit of connections (docs/protocol.md)
 
 
 async def dial(url: str, plan: Plan, protocol: str) -> ClientConnection:
@@ -45,6 +46,19 @@ def _refused(url: str, status: int) -> SessionError:
     if status in _FULL:
         return SessionError("too_many_connections", f"{url} answered {status}")
     return SessionError("connection_refused", f"{url} answered {status}")
+
+
+def explain(error: Exception, url: str, protocol: str) -> SessionError:
+    """Why no session came about on a connection, whatever was raised while it was set up: what
+    is neither a closed connection nor a time-out is somebody who does not speak ``protocol``."""
+    if isinstance(error, SessionError):
+        return error
+    if isinstance(error, ConnectionClosed):
+        full = error.rcvd is not None and error.rcvd.code == _TRY_AGAIN_LATER
+        return SessionError("too_many_connections" if full else "connection_lost", why(error))
+    if isinstance(error, TimeoutError):
+        return SessionError("no_answer", f"{url} gave no answer within {OPEN_TIMEOUT:g} s")
+    return SessionError("protocol", f"{url} does not speak {protocol}: {error}")
 
 
 def why(closed: ConnectionClosed) -> str:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from playhead.engine.clock import monotonic
 from playhead.gateway.messages import Cancel, ClientMessage, End, Text
-from playhead.loadgen.dial import dial, why
+from playhead.loadgen.dial import dial, explain, why
 from playhead.loadgen.foreign import Utterance
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
@@ -208,15 +208,5 @@ async def open_nari(url: str, plan: Plan, caller: Caller, number: int) -> NariSe
     except (SessionError, ConnectionClosed, BadEvent, TimeoutError) as error:
         if session is not None:
             await session.close()
-        raise _explain(error, url) from None
+        raise explain(error, url, PROTOCOL) from None
     return session
-
-
-def _explain(error: Exception, url: str) -> SessionError:
-    if isinstance(error, SessionError):
-        return error
-    if isinstance(error, ConnectionClosed):
-        return SessionError("connection_lost", why(error))
-    if isinstance(error, BadEvent):
-        return SessionError("protocol", f"{url} does not speak {PROTOCOL}: {error}")
-    return SessionError("no_answer", f"{url} gave no answer within {OPEN_TIMEOUT:g} s")

@@ -5,13 +5,17 @@ belong to other models, and a guessed size would load wrong weights without a wo
 exception is the speaker encoder's inner sizes, which no published file states.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from playhead.engine.models.qwen3_tts.config_table import ConfigError, Table
+from playhead.engine.models.qwen3_tts.config_table import (
+    ConfigError,
+    Table,
+    read_table,
+    transformer_sizes,
+)
 
 __all__ = [
     "CodecConfig",
@@ -163,7 +167,7 @@ def read_model_config(path: Path) -> ModelConfig:
 
     Raises :class:`ConfigError` naming the key that is missing or wrong and what would be right.
     """
-    top = _load(path)
+    top = read_table(path, "a model folder")
     top.expect("model_type", "qwen3_tts")
     kind = top.choice("tts_model_type", MODEL_TYPES)
     talker = _talker(top.table("talker_config"))
@@ -187,7 +191,7 @@ def read_codec_config(path: Path) -> CodecConfig:
 
     Raises :class:`ConfigError` naming the key that is missing or wrong and what would be right.
     """
-    top = _load(path)
+    top = read_table(path, "a codec folder")
     top.expect("model_type", "qwen3_tts_tokenizer_12hz")
     decoder = _codec_decoder(top.table("decoder_config"))
     config = CodecConfig(
@@ -201,21 +205,11 @@ def read_codec_config(path: Path) -> CodecConfig:
     return config
 
 
-def _load(path: Path) -> Table:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path} does not exist; a model folder holds a config.json") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as fault:
-        raise ConfigError(f"{path} is not JSON: {fault}") from None
-    return Table(content, str(path))
-
-
 def _talker(table: Table) -> TalkerConfig:
     _check_transformer(table)
     table.expect("use_sliding_window", False)
-    heads, kv_heads, head_dim = _heads(table)
-    _check_rope_sections(table, head_dim)
+    sizes = transformer_sizes(table)
+    _check_rope_sections(table, sizes["head_dim"])
     languages = table.ids("codec_language_id")
     speakers = table.ids("spk_id")
     predictor = _predictor(table.table("code_predictor_config"))
@@ -226,19 +220,13 @@ def _talker(table: Table) -> TalkerConfig:
             f"it must equal num_code_groups, {groups}"
         )
     return TalkerConfig(
-        layers=table.integer("num_hidden_layers"),
-        hidden=table.integer("hidden_size"),
-        intermediate=table.integer("intermediate_size"),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
+        **sizes,
         vocab=table.integer("vocab_size"),
         text_vocab=table.integer("text_vocab_size"),
         text_hidden=table.integer("text_hidden_size"),
         code_groups=groups,
         max_positions=table.integer("max_position_embeddings"),
         norm_eps=table.number("rms_norm_eps"),
-        rope_theta=table.number("rope_theta"),
         ids=_codec_ids(table),
         languages=languages,
         speakers=speakers,
@@ -279,18 +267,12 @@ def _dialects(
 def _predictor(table: Table) -> PredictorConfig:
     _check_transformer(table)
     table.expect("use_sliding_window", False)
-    heads, kv_heads, head_dim = _heads(table)
+    sizes = transformer_sizes(table)
     return PredictorConfig(
-        layers=table.integer("num_hidden_layers"),
-        hidden=table.integer("hidden_size"),
-        intermediate=table.integer("intermediate_size"),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
+        **sizes,
         vocab=table.integer("vocab_size"),
         code_groups=table.integer("num_code_groups"),
         norm_eps=table.number("rms_norm_eps"),
-        rope_theta=table.number("rope_theta"),
     )
 
 
@@ -310,22 +292,16 @@ def _speaker_encoder(table: Table) -> SpeakerEncoderConfig:
 
 def _codec_decoder(table: Table) -> CodecDecoderConfig:
     _check_transformer(table)
-    heads, kv_heads, head_dim = _heads(table)
+    sizes = transformer_sizes(table)
     return CodecDecoderConfig(
         quantizers=table.integer("num_quantizers"),
         semantic_quantizers=table.expect("num_semantic_quantizers", 1),
         codebook_size=table.integer("codebook_size"),
         codebook_width=table.even("codebook_dim"),
         latent=table.integer("latent_dim"),
-        layers=table.integer("num_hidden_layers"),
-        hidden=table.integer("hidden_size"),
-        intermediate=table.integer("intermediate_size"),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
+        **sizes,
         window=table.integer("sliding_window"),
         norm_eps=table.number("rms_norm_eps"),
-        rope_theta=table.number("rope_theta"),
         channels=table.integer("decoder_dim"),
         upsample_rates=table.integers("upsample_rates"),
         upsampling_ratios=table.integers("upsampling_ratios"),
@@ -335,17 +311,6 @@ def _codec_decoder(table: Table) -> CodecDecoderConfig:
 def _check_transformer(table: Table) -> None:
     table.expect("hidden_act", "silu")
     table.expect("attention_bias", False)
-
-
-def _heads(table: Table) -> tuple[int, int, int]:
-    heads = table.integer("num_attention_heads")
-    kv_heads = table.integer("num_key_value_heads")
-    if heads % kv_heads:
-        raise ConfigError(
-            f"{table.path}.num_key_value_heads is {kv_heads}; it must divide "
-            f"num_attention_heads, {heads}"
-        )
-    return heads, kv_heads, table.even("head_dim")
 
 
 def _check_rope_sections(table: Table, head_dim: int) -> None:

@@ -1,7 +1,9 @@
 """Typed access to a JSON object, with errors that say what was wrong and what would be right."""
 
+import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
 
 Scalar = TypeVar("Scalar", str, bool, int)
 
@@ -102,6 +104,49 @@ class Table:
 
     def _wrong(self, key: str, value: Any, wanted: str) -> ConfigError:
         return ConfigError(f"{self.path}: {key} is {value!r}; it must be {wanted}")
+
+
+def read_table(path: Path, folder: str) -> Table:
+    """A ``config.json``. ``folder``: what holds one, for the error. Raises :class:`ConfigError`."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist; {folder} holds a config.json") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as fault:
+        raise ConfigError(f"{path} is not JSON: {fault}") from None
+    return Table(content, str(path))
+
+
+class TransformerSizes(TypedDict):
+    """What every transformer's part of a file states under the same keys."""
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    rope_theta: float
+
+
+def transformer_sizes(table: Table) -> TransformerSizes:
+    """Raises :class:`ConfigError`."""
+    heads = table.integer("num_attention_heads")
+    kv_heads = table.integer("num_key_value_heads")
+    if heads % kv_heads:
+        raise ConfigError(
+            f"{table.path}.num_key_value_heads is {kv_heads}; it must divide "
+            f"num_attention_heads, {heads}"
+        )
+    return TransformerSizes(
+        layers=table.integer("num_hidden_layers"),
+        hidden=table.integer("hidden_size"),
+        intermediate=table.integer("intermediate_size"),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=table.even("head_dim"),
+        rope_theta=table.number("rope_theta"),
+    )
 
 
 def _kind(value: Any) -> str:

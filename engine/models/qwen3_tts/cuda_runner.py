@@ -234,22 +234,15 @@ class CudaRunner(Qwen3Runner):
             raise RunnerDead(str(error)) from error
 
     def _decode_all(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
-        results: list[Pcm | BaseException] = [KeyError("not decoded")] * len(chunks)
-        members: list[tuple[int, Stream]] = []
+        results, due = self._due(chunks)
         jobs: list[Job] = []
-        for position, chunk in enumerate(chunks):
-            try:
-                stream = self._next(chunk)
-            except (KeyError, ValueError) as fault:
-                results[position] = fault
-                continue
+        for position, stream in due:
             assert stream.slot is not None
-            members.append((position, stream))
-            jobs.append(Job(stream.slot, chunk.first, chunk.frames))
+            jobs.append(Job(stream.slot, chunks[position].first, chunks[position].frames))
         if not jobs:
             return results
         made = self._lanes[chunks[0].lane].decode(jobs)
-        for (position, stream), job, pcm in zip(members, jobs, made, strict=True):
+        for (position, stream), job, pcm in zip(due, jobs, made, strict=True):
             stream.decoded += job.frames
             if stream.fixed_frames is None:
                 stream.listen(pcm, self.info.sample_rate)

@@ -1,13 +1,17 @@
 """What the codec's ``config.json`` says of its encoder, checked. As in :mod:`config`, no size is
 ever guessed."""
 
-import json
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from playhead.engine.models.qwen3_tts.config_table import ConfigError, Table
+from playhead.engine.models.qwen3_tts.config_table import (
+    ConfigError,
+    Table,
+    read_table,
+    transformer_sizes,
+)
 
 DOWNSAMPLING = 2
 """Stride of the last convolution, whose kernel is twice as long; no file states it."""
@@ -47,13 +51,7 @@ def read_encoder_config(path: Path) -> CodecEncoderConfig:
 
     Raises :class:`ConfigError` naming the key that is missing or wrong and what would be right.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path} does not exist; a codec folder holds a config.json") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as fault:
-        raise ConfigError(f"{path} is not JSON: {fault}") from None
-    top = Table(content, str(path))
+    top = read_table(path, "a codec folder")
     table = top.table("encoder_config")
     _check_form(table)
     config = _sizes(top, table)
@@ -79,14 +77,8 @@ def _sizes(top: Table, table: Table) -> CodecEncoderConfig:
         last_kernel=table.integer("last_kernel_size"),
         dilation_growth=table.integer("dilation_growth_rate"),
         compress=table.integer("compress"),
-        layers=table.integer("num_hidden_layers"),
-        hidden=table.integer("hidden_size"),
-        intermediate=table.integer("intermediate_size"),
-        heads=table.integer("num_attention_heads"),
-        kv_heads=table.integer("num_key_value_heads"),
-        head_dim=table.even("head_dim"),
         norm_eps=table.number("norm_eps"),
-        rope_theta=table.number("rope_theta"),
+        **transformer_sizes(table),
     )
 
 
@@ -118,9 +110,4 @@ def _check_sizes(path: Path, config: CodecEncoderConfig) -> None:
             f"{path}: encoder_valid_num_quantizers is {config.quantizers}; it must be from "
             f"{config.semantic_quantizers + 1} to encoder_config.num_quantizers, "
             f"{config.stored_quantizers}"
-        )
-    if config.heads % config.kv_heads:
-        raise ConfigError(
-            f"{path}: encoder_config.num_key_value_heads is {config.kv_heads}; it must divide "
-            f"num_attention_heads, {config.heads}"
         )

@@ -142,14 +142,10 @@ class Qwen3Runner:
     @torch.inference_mode()
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         """See ``Runner``. Frames must be asked for in order."""
-        results: list[Pcm | BaseException] = [KeyError("not decoded")] * len(chunks)
+        results, due = self._due(chunks)
         groups: dict[tuple[Lane, int], list[tuple[int, Stream]]] = {}
-        for position, chunk in enumerate(chunks):
-            try:
-                stream = self._next(chunk)
-            except (KeyError, ValueError) as fault:
-                results[position] = fault
-                continue
+        for position, stream in due:
+            chunk = chunks[position]
             groups.setdefault((chunk.lane, chunk.frames), []).append((position, stream))
         for (lane, frames), members in groups.items():
             with self._run.on(lane):
@@ -269,6 +265,20 @@ class Qwen3Runner:
                 self._codec.reset(first)
 
     # -- the codec lanes --------------------------------------------------------------------
+
+    def _due(
+        self, chunks: Sequence[ChunkWork]
+    ) -> tuple[list[Pcm | BaseException], list[tuple[int, Stream]]]:
+        """Results with a fault for every chunk that cannot be decoded, and the position and stream
+        of every other."""
+        results: list[Pcm | BaseException] = [KeyError("not decoded")] * len(chunks)
+        due: list[tuple[int, Stream]] = []
+        for position, chunk in enumerate(chunks):
+            try:
+                due.append((position, self._next(chunk)))
+            except (KeyError, ValueError) as fault:
+                results[position] = fault
+        return results, due
 
     def _next(self, chunk: ChunkWork) -> Stream:
         stream = self._streams[chunk.utterance]

@@ -166,9 +166,11 @@ def test_what_is_wrong_is_named(tmp_path: Path, content: Any, message: str) -> N
     assert str(tmp_path) in str(fault.value)
 
 
-@pytest.mark.parametrize("read", [read_model_config, read_codec_config])
-def test_missing_file_is_named(tmp_path: Path, read: Callable[[Path], object]) -> None:
-    with pytest.raises(ConfigError, match="does not exist; a model folder holds"):
+@pytest.mark.parametrize(
+    ("read", "folder"), [(read_model_config, "model"), (read_codec_config, "codec")]
+)
+def test_missing_file_is_named(tmp_path: Path, read: Callable[[Path], object], folder: str) -> None:
+    with pytest.raises(ConfigError, match=f"does not exist; a {folder} folder holds"):
         read(tmp_path / "config.json")
 
 
