@@ -127,9 +127,11 @@ async def live_server(runner: Any = None, **settings: Any) -> AsyncIterator[str]
 
 
 @contextlib.contextmanager
-def serve_process(*flags: str) -> Iterator[str]:
-    """``playhead serve`` as users start it, with its own voice; yields its URL."""
-    command = [Path(sys.executable).with_name("playhead"), "serve", "--port", "0", *flags]
+def serve_process(*flags: str, program: Path | None = None) -> Iterator[str]:
+    """``playhead serve`` as users start it, with its own voice; yields its URL. ``program``: of
+    another installation than the tests'."""
+    program = program or Path(sys.executable).with_name("playhead")
+    command = [program, "serve", "--port", "0", *flags]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -1,16 +1,13 @@
-"""What is shipped: the wheel, the container files, and the claims that accompany them."""
+"""What accompanies the sources: the container files, scripts, and claims. See test_packaging."""
 
 import itertools
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,53 +33,6 @@ def test_helpers_of_tests_have_names_of_their_own() -> None:
         if not path.name.startswith(("test_", "conftest", "__init__"))
     ]
     assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """File names in a wheel built from a copy of the sources, without the network."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
-        shutil.copy(ROOT / name, source)
-    for folder in SOURCES:
-        shutil.copytree(
-            ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    command = [sys.executable, "-m", "pip", "wheel", str(source), "--wheel-dir", str(target)]
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
-    result = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    (built,) = target.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
-        return set(archive.namelist())
-
-
-def test_wheel_holds_every_source_file_under_its_package(wheel: set[str]) -> None:
-    for folder in SOURCES:
-        for path in (ROOT / folder).rglob("*.py"):
-            inside = path.relative_to(ROOT).as_posix().replace("gateway/client/", "client/")
-            assert f"playhead/{inside}" in wheel
-
-
-def test_wheel_holds_no_file_twice(wheel: set[str]) -> None:
-    assert not [name for name in wheel if name.startswith("playhead/gateway/client/")]
-
-
-def test_wheel_holds_the_demo_page_whole(wheel: set[str]) -> None:
-    assert "playhead/web/index.html" in wheel
-    for path in (ROOT / "web").rglob("*"):
-        # package.json tells Node.js how to read the scripts in the tests; no browser asks for it.
-        if path.is_file() and path.suffix != ".pyc" and path.name != "package.json":
-            assert f"playhead/{path.relative_to(ROOT).as_posix()}" in wheel
-
-
-@pytest.mark.parametrize("package", ["client", "codecs", "engine", "gateway", "loadgen"])
-def test_wheel_says_that_it_is_typed(wheel: set[str], package: str) -> None:
-    assert f"playhead/{package}/py.typed" in wheel
-
-
-def test_wheel_carries_its_licences(wheel: set[str]) -> None:
-    assert {Path(name).name for name in wheel if "/licenses/" in name} == {"LICENSE", "NOTICE"}
 
 
 def test_every_source_folder_is_a_declared_package() -> None:
