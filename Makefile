@@ -79,9 +79,10 @@ cover: $(VENV)/.dev voice
 	@$(PY) scripts/coverage-gate
 
 # One release of torch for everybody who compares numbers; any build of it will do, also a CPU one.
+# Triton comes with those for CUDA; its interpreter runs the kernels' tests on the CPU.
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing torch for the tests of the accelerator model into $(VENV) (once) ..."
-	@$(PIP) install 'torch==2.13.0'
+	@$(PIP) install 'torch==2.13.0' "triton>=3.7; sys_platform == 'linux'"
 	@$(PIP) install --editable '.[dev,qwen]'
 	@touch $@
 

@@ -38,7 +38,7 @@ if not usable():
     collect_ignore_glob = ["test_*.py"]
     if os.environ.get("TRITON_INTERPRET") == "1":
         # The kernels' logic runs on the CPU too, and nothing else does.
-        collect_ignore_glob = ["test_lanes_gpu.py", "test_device_fault.py"]
+        collect_ignore_glob = ["test_*_gpu.py", "test_device_fault.py"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,10 +16,12 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 if not (INTERPRETED or torch.cuda.is_available()):
     pytest.skip("needs a CUDA device or TRITON_INTERPRET=1", allow_module_level=True)
 
-from playhead.engine.models.qwen3_tts.codec_ops import Heads, TorchOps
+from playhead.engine.models.qwen3_tts.codec_ops import Heads, TorchOps, full_float32
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 
 DEVICE = "cpu" if INTERPRETED else "cuda"
+# The interpreter takes a millisecond for what a device does in nanoseconds: fewer heads for it.
+TRUE = Heads(2, 2, 64, 72) if INTERPRETED else Heads(16, 16, 64, 72)
 DTYPES = [torch.float32] if INTERPRETED else [torch.float32, torch.bfloat16]
 
 pytestmark = pytest.mark.gpu
@@ -35,15 +37,16 @@ def noise(*shape: int, seed: int = 0, dtype: "torch.dtype | None" = None) -> "to
     return torch.randn(shape, generator=generator).to(DEVICE, dtype or torch.float32)
 
 
-def close(found: "torch.Tensor", wanted: "torch.Tensor") -> None:
+def close(found: "torch.Tensor", wanted: "torch.Tensor", exact: float = 2e-6) -> None:
+    """``exact``: the largest relative error of float32."""
     assert found.shape == wanted.shape
     assert found.dtype == wanted.dtype
-    limit = 2e-6 if wanted.dtype == torch.float32 else 8e-3
+    limit = exact if wanted.dtype == torch.float32 else 8e-3
     error = (found.float() - wanted.float()).norm() / wanted.float().norm()
     assert error <= limit
 
 
-@pytest.mark.parametrize("channels", [8, 96, 192, 256])
+@pytest.mark.parametrize("channels", [8, 96] if INTERPRETED else [8, 96, 192, 256])
 @pytest.mark.parametrize("before", [0, 6, 54])
 def test_snake(channels: int, before: int, dtype: "torch.dtype") -> None:
     x = noise(3, 37, channels, dtype=dtype)
@@ -85,11 +88,18 @@ def test_gate(width: int, dtype: "torch.dtype") -> None:
 
 @pytest.mark.parametrize("channels", [12, 96])
 def test_fold(channels: int, dtype: "torch.dtype") -> None:
+    """Against plain torch as the codec calls it, and against float64: on a device, plain torch
+    rounds the inputs of a convolution to TF32 unless it is told not to."""
     given = (noise(2, 6 + 131, channels, dtype=dtype), noise(7, channels), noise(1))
-    close(TritonOps(dtype).fold(*given), TorchOps(dtype).fold(*given))
+    found = TritonOps(dtype).fold(*given)
+    with full_float32():
+        close(found, TorchOps(dtype).fold(*given), exact=1e-5)  # libraries take short cuts
+    x, weight, bias = (value.double() for value in given)
+    exact = (x.unfold(1, 7, 1) * weight.t()).sum((2, 3)) + bias
+    close(found, exact.float())
 
 
-@pytest.mark.parametrize("heads", [Heads(16, 16, 64, 72), Heads(6, 2, 4, 5)], ids=["true", "tiny"])
+@pytest.mark.parametrize("heads", [TRUE, Heads(6, 2, 4, 5)], ids=["true", "tiny"])
 @pytest.mark.parametrize("length", [1, 4])
 def test_attend(heads: Heads, length: int, dtype: "torch.dtype") -> None:
     """Streams before their window is full, just past it, and far into the ring."""

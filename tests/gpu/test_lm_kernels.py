@@ -65,7 +65,7 @@ def test_norm(width: int, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape[0]))
-@pytest.mark.parametrize("rows", [(1,), (7,), (2, 9)], ids=str)
+@pytest.mark.parametrize("rows", [(1,), (2, 3)] if INTERPRETED else [(1,), (7,), (2, 9)], ids=str)
 def test_a_layer(rows: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dtype) -> None:
     hidden, heads, kv_heads, width, _ = shape
     entry, leave = weights(shape, dtype)
@@ -89,7 +89,9 @@ def test_attention_over_few_keys(count: int, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(("heads", "kv_heads", "width"), [(4, 2, 16), (16, 8, 128)])
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "width"), [(4, 2, 16), (4, 2, 128) if INTERPRETED else (16, 8, 128)]
+)
 def test_attention_over_slots(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> None:
     span = 70
     keys, values = (noise(6, span, kv_heads, width, seed=s, dtype=dtype) for s in (1, 2))
@@ -112,7 +114,7 @@ def test_attention_does_not_look_behind_a_context() -> None:
 @pytest.mark.parametrize("size", [300, 2048, 3072])
 def test_draws_have_the_same_distribution(size: int) -> None:
     """Each code as often as plain torch says, over evenly spaced numbers."""
-    count = 40 if INTERPRETED else 20_000
+    count = 8 if INTERPRETED else 20_000
     logits = 2 * noise(1, size)
     logits[0, ::7] = -torch.inf
     rule = Sampling(temperature=0.9, top_k=50)

@@ -103,7 +103,8 @@ class TritonOps(TorchOps):
             qkv, keys, values, turn.slots, turn.positions, out,
             length, heads.width**-0.5, heads.window,
             ring, heads.queries, heads.keys, heads.width,
-            max(16, triton.next_power_of_2(length)), triton.next_power_of_2(ring),
+            # A matrix product takes at least 16 each way.
+            max(16, triton.next_power_of_2(length)), max(16, triton.next_power_of_2(ring)),
             max(16, triton.next_power_of_2(heads.width)),
         )  # fmt: skip
         return out
