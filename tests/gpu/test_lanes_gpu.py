@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from gpu_kit import Made, Report
-from playhead.engine.models.qwen3_tts import long_prompts
+from playhead.engine.models.qwen3_tts import cuda_runner, long_prompts
 from playhead.engine.models.qwen3_tts.codec import CodecDecoder
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner
 from playhead.engine.models.qwen3_tts.embed import embed_prompts
@@ -176,6 +176,49 @@ def test_a_cloned_voice_says_what_single_calls_say(tmp_path: Path) -> None:
     plain = Qwen3Runner(kit.tiny_parts(made), Options(frames=made.frames))
     for numbers in ([1], [2, 3]):
         assert furthest(speak(lanes, numbers, "me"), speak(plain, numbers, "me")) < CLOSE
+
+
+def test_a_long_prompt_is_read_between_the_steps_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Running streams get a frame in every step while it is read, and it says the same as alone."""
+    made = Made(tmp_path, frames=lambda _: FRAMES)
+    model = kit.tiny_runner(made)
+    long, others = 3, [1, 2]  # TEXTS: the last is longer than the longest prompt's graph
+    alone = speak(model, [long, *others])
+    monkeypatch.setattr(cuda_runner, "ROWS_PER_STEP", 64)
+    heard = {}
+    for number in (*others, long):
+        model.open(request(number, seed=number))
+        model.push_text(number, TEXTS[number % len(TEXTS)], flush=False, end=True)
+        heard[number] = Heard()
+    advance(model, {number: heard[number] for number in others}, most=1)
+    steps = 0
+    while not heard[long].frames:
+        advance(model, heard, most=1)
+        steps += 1
+        assert all(heard[number].last.frames == 1 for number in others)
+    assert steps == 2
+    advance(model, heard, most=400)
+    assert furthest({number: one.sound for number, one in heard.items()}, alone) < CLOSE
+
+
+def test_an_utterance_given_up_while_its_prompt_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = kit.tiny_runner(Made(tmp_path, frames=lambda _: FRAMES))
+    wanted = speak(model, [3])
+    monkeypatch.setattr(cuda_runner, "ROWS_PER_STEP", 64)
+    for number in (1, 3):
+        model.open(request(number, seed=number))
+        model.push_text(number, TEXTS[number % len(TEXTS)], flush=False, end=True)
+    model.step([1])
+    model.step([1, 3])
+    assert model._streams[3].reading is not None
+    model.close(3)
+    model.close(1)
+    assert model._table.free == model._table.slots
+    assert furthest(speak(model, [3]), wanted) < CLOSE
 
 
 def test_a_poisoned_stream_fails_alone_and_its_slot_is_good_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ memory: they never overlap.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import NamedTuple
@@ -17,11 +17,13 @@ from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.embed import look_up
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
 from playhead.engine.models.qwen3_tts.long_prompts import LongPrompts
-from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt
+from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt, Row
+from playhead.engine.models.qwen3_tts.staging import Staging
 from torch import Tensor
 
 WARM_UPS = 2
 MOST_IN_FLIGHT = 8
+EMPTY = Row(NONE, NONE)
 _log = logging.getLogger(__name__)
 Progress = Callable[[str], None]
 
@@ -87,7 +89,8 @@ class _Graph:
 class LmLane:
     """Everything the LM lane runs. One thread at a time, always the same stream.
 
-    Everything fits a graph: prompts that are longer than the longest are read in pieces.
+    Everything fits a graph: prompts that none holds whole are read in pieces (``read``), the rest
+    together (``open``).
     """
 
     def __init__(
@@ -105,6 +108,9 @@ class LmLane:
         self._answers = cycle([_Answer.of(self.most) for _ in range(MOST_IN_FLIGHT)])
         self._pool = torch.cuda.graph_pool_handle()
         prompts = [p for p in buckets.prompts if p[1] <= table.positions]
+        # Ids of all rows, and before them four numbers per prompt: fewer than a prompt has ids.
+        most = max((2 * batch * max(rows, 2) for batch, rows in prompts), default=0)
+        self._staging = Staging(most, table.device)
         self._steps: dict[int, _Graph] = {}
         self._firsts: dict[int, _Graph] = {}
         self._prompts: dict[tuple[int, int], _Graph] = {}
@@ -120,15 +126,18 @@ class LmLane:
             self._long = LongPrompts(loop, codec, self.fresh, self._repeatable)
         progress(f"{len(self._long.sizes)} sizes of pieces of longer prompts")
 
+    def holds(self, prompt: Prompt) -> bool:
+        """Whether a graph reads ``prompt`` whole."""
+        return prompt.clone is None and self._fit(1, len(prompt.rows)) is not None
+
+    def read(self, opening: Opening) -> Iterator[tuple[int, int]]:
+        """Read the prompt of a new stream in pieces: see ``LongPrompts.read``. Current stream: the
+        lane's, whenever a piece is asked for."""
+        return self._long.read(opening)
+
     def open(self, openings: Sequence[Opening]) -> None:
-        """Read the prompts of new streams. Current stream: the lane's."""
-        ready: list[Opening] = []
-        for opening in openings:
-            if opening.prompt.clone is None and self._fit(1, len(opening.prompt.rows)):
-                ready.append(opening)
-            else:
-                self._read_in_pieces(opening)
-        ready.sort(key=lambda opening: len(opening.prompt.rows))
+        """Read the prompts of new streams, which are held whole. Current stream: the lane's."""
+        ready = sorted(openings, key=lambda opening: len(opening.prompt.rows))
         while ready:
             longest = len(ready[0].prompt.rows)
             size = self._widest(longest)
@@ -178,28 +187,19 @@ class LmLane:
     def _replay_prompts(self, key: tuple[int, int], group: Sequence[Opening]) -> None:
         batch, length = key
         graph, spare = self._prompts[key], self.loop.table.slots
-        empty = [(NONE, NONE)]
-        padded = [[*o.prompt.rows, *empty * (length - len(o.prompt.rows))] for o in group]
-        padded += [empty * length] * (batch - len(group))
-        assert graph.ids is not None
-        _set(graph.ids, padded)
         missing = batch - len(group)
-        _set(
-            graph.inputs,
-            [
-                [o.slot for o in group] + [spare] * missing,
-                [len(o.prompt.rows) for o in group] + [1] * missing,
-                [o.seed for o in group] + [0] * missing,
-                [o.least for o in group] + [0] * missing,
-            ],
-        )
+        ids = [cell for o in group for row in _padded(o.prompt.rows, length) for cell in row]
+        ids += [NONE] * (2 * length * missing)
+        assert graph.ids is not None
+        self._staging.send(graph.ids, ids)
+        numbers = [
+            *(o.slot for o in group), *[spare] * missing,
+            *(len(o.prompt.rows) for o in group), *[1] * missing,
+            *(o.seed for o in group), *[0] * missing,
+            *(o.least for o in group), *[0] * missing,
+        ]  # fmt: skip
+        self._staging.send(graph.inputs, numbers)
         graph.graph.replay()
-
-    def _read_in_pieces(self, opening: Opening) -> None:
-        """A prompt that no graph holds whole, or that repeats a recording. Its pieces' graphs are
-        called in a row: see ``LongPrompts.read`` for where to stop between."""
-        for _ in self._long.read(opening):
-            pass
 
     # -- capturing --------------------------------------------------------------------------
 
@@ -265,6 +265,5 @@ class LmLane:
         self.fresh[slots] = loop.talker.prefill(rows, lengths, slots, loop.table.cache, ops)
 
 
-def _set(to: Tensor, numbers: Sequence[Sequence[object]]) -> None:
-    """Host numbers to the device without a wait."""
-    to.copy_(torch.tensor(numbers).pin_memory(), non_blocking=True)
+def _padded(rows: Sequence[Row], length: int) -> list[Row]:
+    return [*rows, *[EMPTY] * (length - len(rows))]

@@ -19,6 +19,7 @@ from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
+from playhead.engine.models.qwen3_tts.prompt_turns import EVERYTHING, ROWS_PER_STEP, read_on
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.startup import (
     CAPTURE_LIMIT,
@@ -39,7 +40,9 @@ PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
 """Of the lanes' streams, lower first, clamped to what the device has. A step is a thousand short
 kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
 PROMPTS_AT_ONCE = 16
-"""New streams per step: their prompts must not hold up the running ones for long."""
+ROWS_AT_ONCE = 1024
+"""New streams per step, and rows of their prompts (the last may go beyond): they must not hold up
+the running ones for long. Long prompts have a measure of their own, see ``prompt_turns``."""
 EXTRA_FRAMES = ((32, 1),)
 """From that many streams in a step, so many more frames of each for the device to make while the
 host looks at the last: it then does not wait for the host, and the host works less often. With few
@@ -163,7 +166,7 @@ class CudaRunner(Qwen3Runner):
         opened, openings, results = self._open_new(streams)
         due, self._extra = self._extra, []
         with torch.cuda.stream(self.lm.stream):
-            self.lm.open(openings)
+            opened = self._read_prompts(streams, opened, openings, alone=not running)
             now = self._launch(running, opened) if running or opened else None
             if now is not None:
                 due.append(now)
@@ -182,19 +185,43 @@ class CudaRunner(Qwen3Runner):
         opened: list[Stream] = []
         openings: list[Opening] = []
         results: dict[int, StepResult] = {}
+        rows = 0
         for stream in streams:
             if stream.slot is not None:
                 continue
-            if len(openings) == PROMPTS_AT_ONCE:
+            if len(openings) == PROMPTS_AT_ONCE or rows >= ROWS_AT_ONCE:
                 results[stream.request.utterance] = stream.result(0)
                 continue
             answer = self._prepare(stream)
             if isinstance(answer, Prompt):
                 opened.append(stream)
                 openings.append(_opening(stream, answer))
+                rows += len(answer.rows) if self.lm.holds(answer) else 0
             else:
                 results[stream.request.utterance] = answer
         return opened, openings, results
+
+    def _read_prompts(
+        self,
+        streams: Sequence[Stream],
+        opened: Sequence[Stream],
+        openings: Sequence[Opening],
+        *,
+        alone: bool,
+    ) -> list[Stream]:
+        """Read what is due of the prompts of ``streams``, new ones among them; nobody waits for a
+        step meanwhile if they are ``alone``. Returns those that can have their first frame."""
+        whole: list[Opening] = []
+        ready: list[Stream] = []
+        for stream, opening in zip(opened, openings, strict=True):
+            if self.lm.holds(opening.prompt):
+                whole.append(opening)
+                ready.append(stream)
+            else:
+                stream.reading = self.lm.read(opening)
+        self.lm.open(whole)
+        rows = EVERYTHING if alone and not whole else ROWS_PER_STEP
+        return ready + read_on(streams, rows)
 
     def _run_ahead(self, streams: Sequence[Stream]) -> None:
         """Further frames for the device to make while the host is busy."""

@@ -132,9 +132,9 @@ class LongPrompts:
         self.sizes = tuple(size for size in sorted(sizes) if size < loop.table.positions)
         self._graphs = {size: self._capture(size, record) for size in reversed(self.sizes)}
 
-    def read(self, opening: Opening) -> Iterator[int]:
-        """Begin a stream; gives the rows still to be read after each piece. Nothing else may be
-        begun in between; steps of other streams may run."""
+    def read(self, opening: Opening) -> Iterator[tuple[int, int]]:
+        """Begin a stream; after each piece gives the rows that it took, padding included, and how
+        many are left. In between, steps of other streams and pieces of other prompts may run."""
         loop, prompt = self._context.loop, opening.prompt
         rows, lengths = embed_prompts([prompt], loop.talker, loop.predictor)
         slots, seeds, least = (
@@ -147,12 +147,11 @@ class LongPrompts:
             self._codec.prime(prompt.clone.codes, slots)
         for piece in pieces(len(prompt.rows), self.sizes):
             graph = self._graphs[piece.size]
-            end = piece.first + piece.rows
-            graph.rows[:, : piece.rows].copy_(rows[:, piece.first : end])
+            graph.rows[:, : piece.rows].copy_(rows[:, piece.first : piece.first + piece.rows])
             numbers = torch.tensor([[opening.slot], [piece.first], [piece.rows - 1]])
             graph.numbers.copy_(numbers, non_blocking=True)
             graph.replay()
-            yield len(prompt.rows) - end
+            yield piece.size, len(prompt.rows) - piece.first - piece.rows
 
     def _capture(self, size: int, record: Record) -> _Graph:
         table, talker = self._context.loop.table, self._context.loop.talker

@@ -1,6 +1,7 @@
 """State of one utterance on the host: its text, its slot, how far it has come, when it must end."""
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,6 +49,7 @@ class Stream:
     joined: int = 0  # known ids that are in the prompt or were written to the slot
     in_prompt: int = 0  # those of them in the prompt
     open_layout: bool = False
+    reading: Iterator[tuple[int, int]] | None = None  # its prompt in pieces: rows read, rows left
     made: int = 0  # frames
     ahead: int = 0  # frames that the device was asked for beyond those
     landed: list[tuple[int, int]] = field(default_factory=list)  # status and repeats of such ones
@@ -86,7 +88,7 @@ class Stream:
 
     def can_go_on(self, builder: PromptBuilder) -> bool:
         """Whether the device can make one more frame than it was asked for. Of an opened stream."""
-        if self.ended or self.made + self.ahead == self.fixed_frames:
+        if self.reading is not None or self.ended or self.made + self.ahead == self.fixed_frames:
             return False
         if not self.open_layout:
             return True

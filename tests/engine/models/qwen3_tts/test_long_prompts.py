@@ -111,9 +111,10 @@ def test_pieces_give_what_one_gives(tmp_path: Path, spoken: Spoken, sizes: tuple
     # What a former stream left in the slot must not be seen.
     both.loop.table.cache.keys[:, 2] = 3.0
     both.loop.table.cache.values[:, 2] = -3.0
-    left = list(both.long.read(Begun(both.prompt, 2)))
-    assert left[-1] == 0
-    assert left == sorted(left, reverse=True)
+    rows = len(both.prompt.rows)
+    assert list(both.long.read(Begun(both.prompt, 2))) == [
+        (piece.size, rows - piece.first - piece.rows) for piece in pieces(rows, both.long.sizes)
+    ]
     assert (both.fresh[2] - both.whole(1)).abs().max() < TOLERANCE
     assert (both.keys(2) - both.keys(1)).abs().max() < TOLERANCE
     table = both.loop.table
@@ -156,3 +157,14 @@ def test_running_streams_go_on_between_pieces(tmp_path: Path) -> None:
             codes.append(both.loop.step(torch.tensor([0]), lab.POSITIONS).codes[0].tolist())
     assert codes == alone
     assert (both.fresh[2] - expected).abs().max() < TOLERANCE
+
+
+def test_two_prompts_take_turns(tmp_path: Path) -> None:
+    both = Both(tmp_path, LONG, (16,))
+    expected = both.whole(1)
+    readings = [both.long.read(Begun(both.prompt, slot)) for slot in (2, 3)]
+    while any([next(reading, None) for reading in readings]):
+        pass
+    for slot in (2, 3):
+        assert (both.fresh[slot] - expected).abs().max() < TOLERANCE
+        assert (both.keys(slot) - both.keys(1)).abs().max() < TOLERANCE
