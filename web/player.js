@@ -9,6 +9,7 @@ import { HeardClock } from "./heard.js";
 /** @typedef {Snapshot & {heard: number}} Position source samples; `heard` has left the speaker */
 
 const KEEP_EPOCHS = 8;
+const STOP_MS = 250; // a quantum is enough, if the device has not gone
 const NOTHING = Object.freeze({ epoch: 0, state: "idle", received: 0, consumed: 0, discarded: 0,
   buffered: 0, underruns: 0, starved: 0, frame: 0 });
 
@@ -22,6 +23,7 @@ export class Player extends EventTarget {
   #context;
   /** @type {AudioWorkletNode | null} */
   #node = null;
+  #closed = false;
   /** @type {Array<[object, Transferable[]]>} */
   #waiting = [];
   /** @type {Map<number, Snapshot>} */
@@ -39,7 +41,7 @@ export class Player extends EventTarget {
     this.#startThreshold = startThreshold;
     this.#context = new AudioContext({ latencyHint: "interactive" });
     this.#clock = new HeardClock(sourceRate, this.#context.sampleRate);
-    this.#context.addEventListener("statechange", () => this.#contextChanged());
+    this.#context.onstatechange = () => this.#contextChanged();
   }
 
   /** Load the worklet. Needs no user gesture. @throws {Error} when the browser cannot play */
@@ -48,13 +50,14 @@ export class Player extends EventTarget {
       throw new Error("This browser plays sound only for pages from https or localhost.");
     }
     await this.#context.audioWorklet.addModule(new URL("./worklet.js", import.meta.url));
+    if (this.#closed) return;
     this.#node = new AudioWorkletNode(this.#context, "playhead-player", {
       numberOfInputs: 0,
       outputChannelCount: [1],
       processorOptions: { sourceRate: this.#sourceRate, startThreshold: this.#startThreshold },
     });
     this.#node.port.onmessage = (event) => this.#receive(event.data);
-    this.#node.addEventListener("processorerror", () => this.#fault("The audio player stopped."));
+    this.#node.onprocessorerror = () => this.#fault("The audio player stopped.");
     this.#node.connect(this.#context.destination);
     this.#contextChanged();
     for (const [message, transfer] of this.#waiting.splice(0)) this.#post(message, transfer);
@@ -72,6 +75,12 @@ export class Player extends EventTarget {
 
   /** Give the audio device back for good. */
   async close() {
+    const node = this.#node;
+    this.#node = null;
+    this.#closed = true;
+    this.#tap = null;
+    this.#context.onstatechange = null;
+    if (node !== null) await retire(node, this.suspended);
     if (this.#context.state !== "closed") await this.#context.close();
   }
 
@@ -202,7 +211,26 @@ export class Player extends EventTarget {
 
   /** @param {object} message @param {Transferable[]} transfer */
   #post(message, transfer) {
+    if (this.#closed) return;
     if (this.#node === null) this.#waiting.push([message, transfer]);
     else this.#node.port.postMessage(message, transfer);
   }
+}
+
+/**
+ * Let a node go. A processor that goes on keeps its node, and a port or a listener all that it
+ * can reach, for as long as the page lives.
+ * @param {AudioWorkletNode} node @param {boolean} asleep its processor does not run
+ */
+async function retire(node, asleep) {
+  node.disconnect();
+  node.onprocessorerror = null;
+  const stopped = new Promise((resolve) => {
+    node.port.onmessage = ({ data }) => data.type === "stopped" && resolve(undefined);
+    setTimeout(resolve, asleep ? 0 : STOP_MS);
+  });
+  node.port.postMessage({ type: "stop" });
+  await stopped;
+  node.port.onmessage = null;
+  node.port.close();
 }

@@ -13,6 +13,7 @@ class PlayheadProcessor extends AudioWorkletProcessor {
   /** @type {Float32Array | null} */
   #tap = null;
   #tapped = 0;
+  #stopped = false;
 
   /** @param {{processorOptions: {sourceRate: number, startThreshold: number}}} options */
   constructor(options) {
@@ -23,6 +24,10 @@ class PlayheadProcessor extends AudioWorkletProcessor {
 
   /** @param {Float32Array[][]} _inputs @param {Float32Array[][]} outputs */
   process(_inputs, outputs) {
+    if (this.#stopped) {
+      this.port.postMessage({ type: "stopped" });
+      return false;
+    }
     const channels = outputs[0];
     this.#player.render(channels[0], currentFrame);
     for (let i = 1; i < channels.length; i += 1) channels[i].set(channels[0]);
@@ -41,6 +46,7 @@ class PlayheadProcessor extends AudioWorkletProcessor {
       case "clear": this.#player.clear(message.first, message.last); break;
       case "pause": this.#player.setPaused(message.on); break;
       case "suspend": this.#player.setSuspended(message.on); break;
+      case "stop": this.#stopped = true; return;
       case "tap": this.#setTap(message.on); break;
       default: throw new TypeError(`unknown message ${message.type}`);
     }

@@ -1,7 +1,8 @@
 """Speak for minutes in one page and see whether its memory grows (`make soak-page`).
 
-After a warm-up of a fifth of the time, the heap that is left after a collection, and the number of
-DOM nodes, must stay as they are. Prints one JSON object; exit status 1 when something grew.
+After a warm-up of a fifth of the time, the heap that is left after a collection, and the numbers of
+DOM nodes and listeners, must stay as they are. Prints one JSON object; exit status 1 when something
+grew.
 """
 
 import argparse
@@ -14,39 +15,24 @@ from typing import Any
 
 import numpy as np
 from browser_rig import FLAGS, Visit, chromium, open_page
-from playwright.sync_api import CDPSession, sync_playwright
+from memory import held, speak, watch_memory
+from playwright.sync_api import sync_playwright
 
 START = "import sys; from playhead.gateway.cli import main; sys.exit(main())"
 TEXT = "One sentence after another, as long as it takes. Nothing of the last one may stay behind."
 MOST_GROWTH = 0.10  # of the heap, from the warm-up to the end, along the line of best fit
-MOST_NODES = 200
-
-
-def measure(session: CDPSession) -> dict[str, float]:
-    """Bytes in use after a collection, and nodes."""
-    session.send("HeapProfiler.collectGarbage")
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    values = {metric["name"]: metric["value"] for metric in metrics}
-    return {"heap": values["JSHeapUsedSize"], "nodes": values["Nodes"]}
+MOST_NODES = 20
 
 
 def speak_for(visit: Visit, seconds: float, every: float) -> list[dict[str, float]]:
     """Samples of a page that never stops speaking; each third sentence is interrupted."""
-    session = visit.page.context.new_cdp_session(visit.page)
-    session.send("Performance.enable")
+    session = watch_memory(visit)
     began, samples, spoken = time.monotonic(), [], 0
     while (now := time.monotonic() - began) < seconds:
-        visit.ask(TEXT)
         spoken += 1
-        if spoken % 3 == 0:
-            visit.page.wait_for_timeout(1500)
-            visit.page.keyboard.press("Escape")
-            visit.until_status("Interrupted", 60)
-        else:
-            visit.until_status("Finished.", 60)
+        speak(visit, TEXT, cut_after=1500 if spoken % 3 == 0 else None)
         if not samples or now - samples[-1]["at"] >= every:
-            visit.js("captured.length = capturedAt.length = received.length = frames_.length = 0")
-            samples.append({"at": round(now, 1), "spoken": spoken, **measure(session)})
+            samples.append({"at": round(now, 1), "spoken": spoken, **held(visit, session)})
     return samples
 
 
@@ -57,9 +43,14 @@ def judge(samples: list[dict[str, float]], seconds: float) -> dict[str, Any]:
     slope, start = np.polyfit(at, [sample["heap"] for sample in warm], 1)
     first = start + slope * at[0]
     growth = slope * (at[-1] - at[0]) / first
-    nodes = max(s["nodes"] for s in warm) - min(s["nodes"] for s in warm)
-    fits = growth < MOST_GROWTH and nodes < MOST_NODES
-    return {"heap_growth": round(float(growth), 4), "node_range": nodes, "steady": bool(fits)}
+    ranges = {kind: spread(warm, kind) for kind in ("nodes", "listeners")}
+    fits = growth < MOST_GROWTH and max(ranges.values()) < MOST_NODES
+    return {"heap_growth": round(float(growth), 4), **ranges, "steady": bool(fits)}
+
+
+def spread(samples: list[dict[str, float]], kind: str) -> float:
+    values = [sample[kind] for sample in samples]
+    return max(values) - min(values)
 
 
 def main() -> int:
