@@ -185,8 +185,9 @@ function attach(made) {
     byId("trip").textContent = text;
   });
   on("draining", () => {
-    notice("The server is about to restart; it finishes what it is saying.", "warning");
+    notice("The server is about to restart; it finishes what it is saying.", "warning", "link");
   });
+  on("moved", () => say("Another server speaks on from the last word that had begun."));
 }
 
 /** Open a session with the chosen codec; what another one still says is over. */

@@ -48,11 +48,9 @@ export class Backlog {
     this.#count = received;
   }
 
-  /** A new session: utterances that no server has opened are asked for again. */
+  /** A new session: its server has got nothing, and whoever asked asks again. */
   restart() {
-    const all = [...this.#sent.map(({ message }) => message), ...this.#waiting];
-    const first = all.findIndex((message) => message.type === "start");
-    this.#waiting = first === -1 ? [] : all.slice(first);
+    this.#waiting = [];
     this.#sent = [];
     this.#count = 0;
   }

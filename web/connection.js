@@ -4,6 +4,8 @@
  * Every numbered message is delivered exactly once and in order: what was seen is remembered as
  * the highest contiguous `seq`, and a new socket asks for the rest. A message counts as seen only
  * when its binary frame has arrived too. What the server did not get is sent again.
+ *
+ * A server that goes away is left for another: then the session is a new one, and `lost` is told.
  */
 
 import { Backlog } from "./backlog.js";
@@ -13,12 +15,16 @@ export const SUBPROTOCOL = "playhead.v1.json";
 const FIRST_RETRY_MS = 250;
 const LONGEST_RETRY_MS = 8000;
 const BUSY_RETRY_MS = 3000;
+const SETTLED_MS = 1000; // at a server before going on to another: one may send everybody away
+const GRACE_MS = 30_000; // of servers that do not say
 const PING_MS = 5000;
 const SILENCE_MS = 12000; // no answer to two pings: the path is dead though the socket looks open
 
 // Answers to a `hello` that asks for what there is not: asking again would not help.
 const SETTINGS = new Set(["unsupported_codec", "unsupported_rate", "unknown_voice", "bad_value",
   "unknown_language", "unsupported_instruct", "unknown_field"]);
+
+const LEAVING = new Set([1001, 1012]);
 
 const FINAL_CLOSES = new Map([
   [1000, "The session has ended."],
@@ -34,7 +40,8 @@ const FINAL_CLOSES = new Map([
  * @property {(ready: Message) => void} ready   a socket is open; `resumed`: the session goes on
  * @property {(message: Message, data: ArrayBuffer | null) => void} message
  * @property {(text: string) => void} down      the socket is gone, another is tried
- * @property {(reason: Message) => void} lost   the session is gone; a new one is opened
+ * @property {(reason: Message, late: boolean) => void} lost   the session is gone; a new one is
+ *   opened. `late`: none could be, for as long as the session would have been kept
  * @property {(text: string, code?: string) => void} closed    for good
  * @property {() => Promise<string>} [diagnose] why no session comes about, in a sentence
  * @property {(url: string, protocols: string[]) => WebSocket} [dial]
@@ -57,6 +64,10 @@ export class Connection {
   #header = null;
   #backlog = new Backlog();
   #attempt = 0;
+  #grace = GRACE_MS;
+  #readyAt = -Infinity;
+  /** @type {number | null} since when there is no socket that is ready; null: there never was */
+  #downAt = null;
   #reason = ""; // why no socket opens, as far as is known
   #closing = false;
   /** @type {Message} */
@@ -94,7 +105,8 @@ export class Connection {
   open() {
     clearTimeout(this.#retryTimer);
     const dial = this.#handlers.dial ?? ((url, protocols) => new WebSocket(url, protocols));
-    const socket = dial(this.#url, [SUBPROTOCOL]);
+    const url = this.#session === null ? this.#url : atNode(this.#url, this.#session.token);
+    const socket = dial(url, [SUBPROTOCOL]);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => socket.send(JSON.stringify(this.#helloMessage()));
     socket.onmessage = (event) => this.#receive(event.data);
@@ -126,6 +138,13 @@ export class Connection {
     this.trySend({ type: "close" });
     this.#detach()?.close(1000);
     this.#handlers.closed("The session has ended.");
+  }
+
+  /** This server goes away: another one shall speak on. */
+  leave() {
+    this.trySend({ type: "close" });
+    this.#detach()?.close(1000);
+    this.#move("The server is restarting. Going on at another one …");
   }
 
   /** Try again at once, for example when the network is back. */
@@ -209,6 +228,9 @@ export class Connection {
   #opened(ready) {
     const expected = this.#session !== null;
     this.#session = { session: ready.session, token: ready.token };
+    this.#grace = ready.grace ?? GRACE_MS;
+    this.#readyAt = this.#now();
+    this.#downAt = null;
     if (ready.resumed) this.#backlog.resume(ready.received);
     else if (expected) this.#lose();
     this.#ready = true;
@@ -217,10 +239,19 @@ export class Connection {
     this.#pump();
   }
 
-  #lose() {
+  /** @param {boolean} [late] no other could be opened in time */
+  #lose(late = false) {
     this.#seq = 0;
     this.#backlog.restart();
-    this.#handlers.lost(this.#lastError);
+    this.#handlers.lost(this.#lastError, late);
+  }
+
+  /** Open another session, elsewhere if there is an elsewhere. @param {string} text */
+  #move(text) {
+    this.#session = null;
+    this.#lose();
+    const settled = this.#now() - this.#readyAt >= SETTLED_MS;
+    this.#retry(text, settled && this.#attempt === 0 ? 0 : null);
   }
 
   /** The stream is broken but the session is not: come back on a new socket. @param {string} why */
@@ -248,6 +279,8 @@ export class Connection {
       this.#session = null;
       this.#lose();
       this.#retry("The session could not be resumed. Opening a new one …", 0);
+    } else if (LEAVING.has(code) && this.#session !== null) {
+      this.#move(this.#whyDown(code));
     } else if (code === 1013) {
       this.#retry("The server is full. Trying again in a few seconds …", BUSY_RETRY_MS);
     } else {
@@ -268,7 +301,7 @@ export class Connection {
 
   /** @param {number} code */
   #whyDown(code) {
-    if (code === 1001 || code === 1012) return "The server is restarting. Reconnecting …";
+    if (LEAVING.has(code)) return "The server is restarting. Reconnecting …";
     if (this.#reason !== "") return this.#reason;
     if (this.#session === null) return "The server cannot be reached. Trying again …";
     return "The connection was lost. Reconnecting …";
@@ -278,6 +311,11 @@ export class Connection {
   #retry(text, delay) {
     const backoff = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#attempt);
     this.#attempt += 1;
+    if (this.#downAt !== null && this.#now() - this.#downAt > this.#grace) {
+      this.#downAt = null;
+      this.#session = null;
+      this.#lose(true);
+    }
     this.#handlers.down(text);
     this.#retryTimer = setTimeout(() => this.open(), delay ?? backoff * (0.75 + Math.random() / 2));
   }
@@ -290,6 +328,7 @@ export class Connection {
 
   #detach() {
     const socket = this.#socket;
+    if (this.#ready) this.#downAt = this.#now();
     this.#socket = null;
     this.#ready = false;
     this.#header = null;
@@ -308,4 +347,16 @@ function parse(frame) {
   } catch {
     return null;
   }
+}
+
+/**
+ * `url` for a return to the process that gave `token`: a balancer reads its name there.
+ * @param {string} url @param {string} token
+ */
+export function atNode(url, token) {
+  const dot = token.lastIndexOf(".");
+  if (dot === -1) return url;
+  const address = new URL(url);
+  address.searchParams.set("node", token.slice(0, dot));
+  return address.href;
 }

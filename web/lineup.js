@@ -22,9 +22,9 @@ export class Lineup {
     return [...this.#live];
   }
 
-  /** @returns {Utterance[]} those the server has not confirmed */
+  /** @returns {Utterance[]} those the server was asked for and has not confirmed */
   get unstarted() {
-    return this.#live.filter((utterance) => utterance.epoch === null);
+    return this.#live.filter((utterance) => utterance.epoch === null && utterance.posted);
   }
 
   /** @param {Utterance} utterance */
@@ -37,11 +37,6 @@ export class Lineup {
     this.#live = this.#live.filter((live) => live !== utterance);
   }
 
-  /** @param {number} epoch @returns {number} */
-  keyOf(epoch) {
-    return this.#base + epoch;
-  }
-
   /** @param {number} key @returns {number | null} null: of an older session */
   epochOf(key) {
     return key > this.#base ? key - this.#base : null;
@@ -49,12 +44,12 @@ export class Lineup {
 
   /** The server opened an utterance. @param {number} epoch @param {string | undefined} id */
   confirm(epoch, id) {
-    const key = this.keyOf(epoch);
+    const key = this.#base + epoch;
     this.#highest = Math.max(this.#highest, key);
     const utterance = this.unstarted.find((live) => live.id === id) ?? null;
     if (utterance === null) return null;
     utterance.epoch = epoch;
-    utterance.key = key;
+    utterance.keys.push(key);
     return utterance;
   }
 
@@ -65,7 +60,7 @@ export class Lineup {
 
   /** @param {number} key @returns {Utterance | null} */
   byKey(key) {
-    return this.#live.find((utterance) => utterance.key === key) ?? null;
+    return this.#live.find(({ keys }) => keys.includes(key)) ?? null;
   }
 
   /** What plays and all behind it is being cancelled. */

@@ -14,6 +14,7 @@ import { Connection } from "./connection.js";
 import { diagnose } from "./diagnose.js";
 import { Lineup } from "./lineup.js";
 import { Player } from "./player.js";
+import { Relocation } from "./relocation.js";
 import { Reporter } from "./reporter.js";
 import { SoundReader } from "./sound.js";
 import { Utterance } from "./utterance.js";
@@ -39,7 +40,9 @@ const ECHO_MS = 2000;    // errors that only follow from a refusal come within i
  * - `playback` `{utterance, position, changed}`: counters of the player; `utterance` may be null
  * - `notice` `{level: "warning"|"error", code, message, expected?, text?}`
  * - `latency` `{roundTrip}` ms
- * - `draining` `{deadline}` ms
+ * - `draining` `{deadline}` ms: the server finishes what it is saying
+ * - `moved` `{utterances}`: another server speaks on; what the former one did not get to send is
+ *   spoken again from the last word that had begun to arrive
  * - `platform` `{suspended}`: the browser holds the sound, or no longer
  */
 export class PlayheadClient extends EventTarget {
@@ -50,6 +53,9 @@ export class PlayheadClient extends EventTarget {
   #count = 0;
   #reporter;
   #sound;
+  #relocation;
+  #recover;
+  #paused = false;
   #refusedAt = -Infinity;
   #now = () => performance.now();
 
@@ -64,23 +70,28 @@ export class PlayheadClient extends EventTarget {
    * @param {"pcm_s16le"|"pcm_f32le"|"opus"|"mulaw"|"alaw"} [options.codec]  one that this browser
    *   can decode: `decodable()` of sound.js tells
    * @param {number} [options.startThreshold]  ms of sound collected before playing starts
+   * @param {boolean} [options.recover]  go on at another server when this one goes away or has
+   *   lost the session; else everything live ends as `lost`
    * @param {(url: string, protocols: string[]) => WebSocket} [options.dial]  for tests and proxies
+   * @param {Player} [options.player]  for tests
    */
   constructor(options) {
     super();
     const { url, voice, speed, language, instruct, codec = "pcm_s16le" } = options;
-    const { sampleRate = 24000, startThreshold = 100, dial } = options;
+    const { sampleRate = 24000, startThreshold = 100, dial, recover = true } = options;
     const hello = {
       voice, speed, language, instruct, codec,
       sample_rate: sampleRate, start_threshold: startThreshold,
     };
     this.sampleRate = sampleRate;
-    this.player = new Player({ sourceRate: sampleRate, startThreshold: startThreshold / 1000 });
+    this.player = options.player
+      ?? new Player({ sourceRate: sampleRate, startThreshold: startThreshold / 1000 });
+    this.#recover = recover;
     this.connection = new Connection(url, hello, {
       ready: (message) => this.#onReady(message),
       message: (message, data) => this.#onMessage(message, data),
       down: (text) => this.#emit("connection", { state: "waiting", text }),
-      lost: (error) => this.#onLost(error),
+      lost: (error, late) => this.#onLost(error, late),
       closed: (text, code) => this.#onClosed(text, code),
       diagnose: () => diagnose(url),
       dial,
@@ -89,6 +100,7 @@ export class PlayheadClient extends EventTarget {
     this.#sound = new SoundReader((message, pcm) => this.#onSound(message, pcm), (text) => {
       this.#notice("error", { code: "bad_audio", message: text });
     });
+    this.#relocation = new Relocation(this.#lineup, () => this.connection.leave());
     this.#reporter = new Reporter(this.connection, this.#lineup, this.#now);
     this.player.addEventListener("playback", (event) => this.#onPlayback(event.detail));
     this.player.addEventListener("platform", (event) => this.#emit("platform", event.detail));
@@ -135,6 +147,7 @@ export class PlayheadClient extends EventTarget {
     });
     this.#lineup.add(utterance);
     utterance.open(settings);
+    this.#relocation.post(utterance);
     return utterance;
   }
 
@@ -157,20 +170,26 @@ export class PlayheadClient extends EventTarget {
     const message = { type: "cancel" };
     if (current.epoch !== null) {
       message.epoch = current.epoch;
-      message.heard = this.heard(current);
+      message.heard = this.player.heard(current.key);
     }
     this.#lineup.cancelAll();
     this.player.clear();
-    this.connection.send(message);
+    const asked = this.#lineup.all.filter(({ posted }) => posted);
+    if (asked.length > 0) this.connection.send(message);
+    for (const utterance of this.#lineup.all) {
+      if (!utterance.posted) this.#finishHere(utterance, "cancelled");
+    }
   }
 
   /** Hold playback; nothing is lost. */
   pause() {
+    this.#paused = true;
     this.player.setPaused(true);
     this.connection.send({ type: "pause" });
   }
 
   resume() {
+    this.#paused = false;
     this.player.setPaused(false);
     this.connection.send({ type: "resume" });
   }
@@ -197,17 +216,22 @@ export class PlayheadClient extends EventTarget {
 
   /** The sample of an utterance at the speaker now. @param {Utterance} utterance */
   heard(utterance) {
-    return this.player.heard(utterance.key);
+    return utterance.keys.reduce((sum, key) => sum + this.player.heard(key), 0);
   }
 
   /** Seconds of sound that the player holds now. @param {Utterance} utterance */
   depth(utterance) {
-    return this.player.depth(utterance.key);
+    return utterance.keys.reduce((sum, key) => sum + this.player.depth(key), 0);
   }
 
-  /** Its playback counters. @param {Utterance} utterance @returns {Position} */
+  /**
+   * Its playback counters; after a move those of what the latest server sent, but for the stalls.
+   * @param {Utterance} utterance @returns {Position}
+   */
   position(utterance) {
-    return this.player.position(utterance.key);
+    const position = this.player.position(utterance.key);
+    const before = utterance.keys.slice(0, -1).map((key) => this.player.position(key).underruns);
+    return { ...position, underruns: before.reduce((sum, n) => sum + n, position.underruns) };
   }
 
   /** @param {Message} ready */
@@ -228,7 +252,7 @@ export class PlayheadClient extends EventTarget {
       case "done": case "cancelled": case "failed": this.#onOver(message); break;
       case "warning": this.#notice("warning", message); break;
       case "error": this.#onError(message); break;
-      case "draining": this.#emit("draining", { deadline: message.deadline }); break;
+      case "draining": this.#onDraining(message); break;
       case "pong": this.#emit("latency", { roundTrip: roundTrip(message, this.#now()) }); break;
       default: break; // of a newer server: not for us
     }
@@ -273,31 +297,56 @@ export class PlayheadClient extends EventTarget {
     if (utterance === null) return;
     if (message.type === "cancelled") this.player.clear(utterance.key, utterance.key);
     else this.player.end(utterance.key); // of a failed one, what has arrived is still played
-    if (message.type === "failed") this.#notice("error", message);
-    this.#finish(utterance, message);
+    const failed = message.type === "failed";
+    if (failed && this.#keeps(utterance, message.code)) {
+      this.#relocation.announced();
+      return;
+    }
+    if (failed) this.#notice("error", message);
+    this.#conclude(utterance, message);
+    this.#relocation.leaveIfIdle();
   }
 
-  /** @param {Message} error */
-  #onLost(error) {
-    for (const utterance of this.#lineup.all) {
-      if (utterance.epoch === null) continue; // not begun: it is spoken in the new session
-      this.player.end(utterance.key);
-      const heard = this.heard(utterance);
-      const { heardText, unheardText } = utterance.splitAt(heard);
-      this.#finish(utterance, { type: "lost", heard, heard_text: heardText,
-        unheard_text: unheardText, message: error.message });
-    }
-    this.#lineup.newSession();
+  /** @param {Message} message */
+  #onDraining({ deadline }) {
+    this.#emit("draining", { deadline });
+    if (this.#recover) this.#relocation.announced();
+  }
+
+  /** @param {Utterance} utterance @param {string} code of the refusal */
+  #keeps(utterance, code) {
+    return this.#recover && this.#relocation.keeps(utterance, code);
+  }
+
+  /** The session is gone. @param {Message} error @param {boolean} late no other was found in time */
+  #onLost(error, late) {
     this.#sound.close();
     this.#reporter.reset();
+    for (const { key } of this.#lineup.all) {
+      if (key > 0) this.player.end(key); // what has arrived is still played
+    }
+    if (late || !this.#recover) {
+      this.#abandon(error.message ?? "The connection was lost.");
+      return;
+    }
+    if (this.#paused) this.connection.send({ type: "pause" });
+    for (const cut of this.#relocation.arrived()) this.#finishHere(cut, "cancelled");
+    const live = this.#lineup.all;
+    if (live.length > 0) this.#emit("moved", { utterances: live });
+  }
+
+  /** @param {string} message why nothing more comes */
+  #abandon(message) {
+    for (const utterance of this.#lineup.all) this.#finishHere(utterance, "lost", { message });
+    this.#lineup.newSession();
   }
 
   /** @param {string} text @param {string} [code] */
   #onClosed(text, code) {
-    this.#onLost({ type: "lost", message: text });
-    for (const utterance of this.#lineup.all) {
-      this.#finish(utterance, { type: "lost", message: text });
+    for (const { key } of this.#lineup.all) {
+      if (key > 0) this.player.end(key);
     }
+    this.#abandon(text);
     this.#sound.close();
     this.#emit("connection", { state: "closed", text, code });
   }
@@ -307,7 +356,11 @@ export class PlayheadClient extends EventTarget {
     const refused = this.#lineup.unstarted[0];
     if (refused !== undefined && REFUSALS.has(error.code)) {
       this.#refusedAt = this.#now();
-      this.#finish(refused, { type: "failed", message: error.message });
+      if (this.#keeps(refused, error.code)) {
+        this.#relocation.announced();
+        return;
+      }
+      this.#conclude(refused, { type: "failed", message: error.message });
     } else if (error.code === "invalid_state" && this.#now() - this.#refusedAt < ECHO_MS) {
       return; // the refused utterance's `end`: nothing new
     }
@@ -319,6 +372,26 @@ export class PlayheadClient extends EventTarget {
     const utterance = this.#lineup.byKey(position.epoch);
     this.#emit("playback", { utterance, position, changed });
     this.#reporter.playback(position, changed);
+    const over = position.state === "drained" && position.heard === position.consumed;
+    if (over && utterance?.orphan && utterance.key === position.epoch) {
+      this.#finishHere(utterance, "done");
+    }
+  }
+
+  /** The server says that it is over. @param {Utterance} utterance @param {Message} message */
+  #conclude(utterance, message) {
+    // Of several servers none has seen all of it.
+    if (utterance.moved) this.#finishHere(utterance, message.type, message);
+    else this.#finish(utterance, message);
+  }
+
+  /** It is over by what is known here. @param {Utterance} utterance @param {string} type */
+  #finishHere(utterance, type, { message = "", estimated = false } = {}) {
+    const heard = this.heard(utterance);
+    const { heardText, unheardText } = type === "done"
+      ? { heardText: utterance.text, unheardText: "" } : utterance.splitAt(heard);
+    this.#finish(utterance, { type, heard, heard_text: heardText, unheard_text: unheardText,
+      estimated, message });
   }
 
   /** @param {Utterance} utterance @param {Message} message */

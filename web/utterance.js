@@ -36,9 +36,12 @@ function peaksOf(pcm) {
 }
 
 export class Utterance {
-  /** @type {number | null} number given by the server */
+  /** @type {number | null} number given by the server that speaks it now */
   epoch = null;
-  key = 0;          // number in the player
+  /** @type {number[]} numbers in the player: one for each server that spoke of it */
+  keys = [];
+  posted = false;   // a server has been asked for it
+  orphan = false;   // its server is gone, all its sound is here: it plays out
   cancelling = false;
   text = "";
   ended = false;
@@ -56,6 +59,10 @@ export class Utterance {
   #send;
   #now;
   #askedAt = 0;
+  #settings = {};
+  #flushed = -1;    // code points written at the last flush
+  #fromChar = 0;    // where the server of the moment began, in code points …
+  #fromSample = 0;  // … and in samples
   /** @type {(outcome: Outcome) => void} */
   #resolve = () => {};
 
@@ -77,32 +84,83 @@ export class Utterance {
     this.finished = new Promise((resolve) => { this.#resolve = resolve; });
   }
 
-  /** @param {{voice?: string, speed?: number}} settings */
+  /** The latest number in the player; 0: none yet. */
+  get key() {
+    return this.keys.at(-1) ?? 0;
+  }
+
+  /** Samples that came from servers before this one. */
+  get fromSample() {
+    return this.#fromSample;
+  }
+
+  /** Whether more than one server has spoken of it. */
+  get moved() {
+    return this.keys.length > 1 || this.#fromSample > 0 || this.#fromChar > 0;
+  }
+
+  /** @param {{voice?: string, speed?: number, language?: string, instruct?: string}} settings */
   open(settings) {
-    this.#send({ type: "start", id: this.id, ...settings });
+    this.#settings = settings;
+  }
+
+  /** Ask a server for it: all there is, from where the last server stopped. */
+  post() {
+    if (this.posted || this.orphan || this.outcome !== null) return;
+    this.posted = true;
+    this.#send({ type: "start", id: this.id, ...this.#settings });
+    const points = [...this.text];
+    this.#sendText(points.slice(this.#fromChar));
+    if (this.#flushed === points.length) this.#send({ type: "flush" });
+    if (this.ended) this.#send({ type: "end" });
   }
 
   /** Add text; any size, an LLM's token for example. @param {string} text */
   write(text) {
     if (this.outcome !== null || this.ended) return;
-    const points = [...text];
-    for (let at = 0; at < points.length; at += this.textLimit) {
-      this.#send({ type: "text", text: points.slice(at, at + this.textLimit).join("") });
-    }
     this.text += text;
     this.#askedAt = this.#now();
+    if (this.posted) this.#sendText([...text]);
   }
 
   /** Speak what is there, do not wait for the clause to end. */
   flush() {
-    if (this.outcome === null && !this.ended) this.#send({ type: "flush" });
+    if (this.outcome !== null || this.ended) return;
+    this.#flushed = [...this.text].length;
+    if (this.posted) this.#send({ type: "flush" });
   }
 
   /** The text is complete. */
   end() {
     if (this.outcome !== null || this.ended) return;
     this.ended = true;
-    this.#send({ type: "end" });
+    if (this.posted) this.#send({ type: "end" });
+  }
+
+  /** No server speaks it any more; the next begins at the last word that had begun to arrive. */
+  moveOn() {
+    if (this.complete) this.orphan = true;
+    else this.#fromChar = this.#reached();
+    this.#fromSample = this.samples;
+    this.epoch = null;
+    this.posted = false;
+  }
+
+  /** @param {string[]} points */
+  #sendText(points) {
+    for (let at = 0; at < points.length; at += this.textLimit) {
+      this.#send({ type: "text", text: points.slice(at, at + this.textLimit).join("") });
+    }
+  }
+
+  /** @returns {number} code points */
+  #reached() {
+    if (this.samples === 0) return 0;
+    if (this.timed) return this.words.at(-1).char_start;
+    const points = [...this.text];
+    let start = this.charsHeard(this.samples);
+    while (start > 0 && /\S/u.test(points[start - 1])) start -= 1;
+    return start;
   }
 
   /**
@@ -111,12 +169,16 @@ export class Utterance {
    * @returns {Chunk | null} null: a message without sound
    */
   addAudio(message, pcm) {
-    this.words.push(...(message.words ?? []));
+    for (const { position, char_start: start, char_end: end, text } of message.words ?? []) {
+      this.words.push({ text, position: position + this.#fromSample,
+        char_start: start + this.#fromChar, char_end: end + this.#fromChar });
+    }
     this.samples += message.samples;
     this.complete = message.final;
     if (message.samples === 0) return null;
     this.firstAudio ??= this.#now() - this.#askedAt;
-    const { position, samples, lane, slack, depth } = message;
+    const { samples, lane, slack, depth } = message;
+    const position = message.position + this.#fromSample;
     const chunk = { position, samples, lane, slack, depth, peaks: peaksOf(pcm), at: this.#now() };
     this.chunks.push(chunk);
     return chunk;

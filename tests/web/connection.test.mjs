@@ -1,43 +1,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 
-import { Connection } from "../../web/connection.js";
-
-/** A socket that a test plays the server of. */
-class FakeSocket {
-  static OPEN = 1;
-  static all = [];
-
-  constructor(url, protocols) {
-    Object.assign(this, { url, protocols, readyState: 0, sent: [], bufferedAmount: 0 });
-    FakeSocket.all.push(this);
-  }
-
-  send(frame) {
-    this.sent.push(JSON.parse(frame));
-  }
-
-  close(code) {
-    this.closedWith = code;
-    this.readyState = 3;
-  }
-
-  accept(ready = {}) {
-    this.readyState = 1;
-    this.onopen();
-    this.say({ type: "ready", session: "s", token: "t", resumed: false, ...ready });
-  }
-
-  say(message, data) {
-    this.onmessage({ data: JSON.stringify(data === undefined ? message : { ...message, bytes: data.byteLength }) });
-    if (data !== undefined) this.onmessage({ data });
-  }
-
-  drop(code = 1006) {
-    this.readyState = 3;
-    this.onclose({ code });
-  }
-}
+import { atNode, Connection } from "../../web/connection.js";
+import { FakeSocket } from "./fake_socket.mjs";
 
 let log;
 let now;
@@ -144,11 +109,10 @@ test("what an opened utterance needed is forgotten", () => {
   assert.deepEqual(typesSent(), ["hello"]);
 });
 
-test("a lost session is told, and what no server opened is asked for in the new one", () => {
+test("a lost session is told, and nothing of it is sent in the new one", () => {
   const connection = connect();
   socket().accept();
   socket().say({ type: "started", seq: 1, epoch: 1, id: "a" });
-  connection.send({ type: "start", id: "b" });
   connection.send({ type: "text", text: "x" });
   socket().drop();
   mock.timers.tick(400);
@@ -156,13 +120,94 @@ test("a lost session is told, and what no server opened is asked for in the new 
   socket().onopen();
   socket().say({ type: "error", code: "resume_failed", message: "gone" });
   socket().drop(4001);
-  assert.equal(log.find(([kind]) => kind === "lost")[1].message, "gone");
+  assert.deepEqual(log.find(([kind]) => kind === "lost").slice(1, 3),
+    [{ type: "error", code: "resume_failed", message: "gone" }, false]);
+  connection.send({ type: "start", id: "b" });
   mock.timers.tick(1);
   socket().accept();
   assert.equal(socket().sent[0].resume, undefined);
-  assert.deepEqual(typesSent(), ["hello", "start", "text"]);
+  assert.deepEqual(typesSent(), ["hello", "start"]);
   socket().say({ type: "started", seq: 1, epoch: 1, id: "b" });
   assert.equal(connection.seq, 1);
+});
+
+test("the process that knows the session is named when returning to it, and only then", () => {
+  assert.equal(atNode("ws://here/v1/session?x=1", "secret"), "ws://here/v1/session?x=1");
+  assert.equal(atNode("ws://here/v1/session?node=old&x=1", "b.c.secret"),
+    "ws://here/v1/session?node=b.c&x=1");
+  connect();
+  assert.equal(socket().url, "ws://here/");
+  socket().accept({ token: "node2.secret" });
+  socket().drop();
+  mock.timers.tick(400);
+  assert.equal(socket().url, "ws://here/?node=node2");
+  socket().accept({ resumed: true, received: 0, token: "node3.secret" });
+  socket().drop();
+  mock.timers.tick(1000);
+  assert.equal(socket().url, "ws://here/?node=node3");
+  socket().drop(4001);
+  mock.timers.tick(1);
+  assert.equal(socket().url, "ws://here/");
+});
+
+test("a server that goes away is left for a new session elsewhere", () => {
+  for (const code of [1001, 1012]) {
+    connect();
+    socket().accept({ token: "node2.secret" });
+    socket().say({ type: "started", seq: 1, epoch: 1, id: "a" });
+    now += 5000;
+    socket().drop(code);
+    assert.deepEqual(kinds(), ["ready", "message", "lost", "down"]);
+    mock.timers.tick(1);
+    assert.equal(socket().url, "ws://here/");
+    socket().accept();
+    assert.equal(socket().sent[0].resume, undefined);
+  }
+});
+
+test("servers that all send everybody away are not asked in a tight loop", () => {
+  connect();
+  socket().accept();
+  socket().drop(1012);
+  const count = FakeSocket.all.length;
+  mock.timers.tick(100);
+  assert.equal(FakeSocket.all.length, count);
+  mock.timers.tick(300);
+  assert.equal(FakeSocket.all.length, count + 1);
+});
+
+test("leaving ends the session there, and opens one elsewhere at once", () => {
+  const connection = connect();
+  socket().accept();
+  now += 2000;
+  connection.leave();
+  const left = socket();
+  assert.equal(left.sent.at(-1).type, "close");
+  assert.equal(left.closedWith, 1000);
+  assert.deepEqual(kinds(), ["ready", "lost", "down"]);
+  mock.timers.tick(1);
+  assert.notEqual(socket(), left);
+});
+
+test("when no server is found for as long as a session is kept, it is lost for good", () => {
+  connect();
+  socket().accept({ grace: 5000 });
+  socket().drop();
+  while (now < 5000) {
+    mock.timers.tick(500);
+    now += 500;
+    if (socket().onclose !== null) socket().drop();
+  }
+  assert.ok(!kinds().includes("lost"));
+  for (let i = 0; i < 20; i += 1) {
+    mock.timers.tick(500);
+    now += 500;
+    if (socket().onclose !== null) socket().drop();
+  }
+  assert.deepEqual(log.filter(([kind]) => kind === "lost").map(([, , late]) => late), [true]);
+  mock.timers.tick(10_000);
+  socket().accept();
+  assert.equal(socket().sent[0].resume, undefined);
 });
 
 test("a hole in the numbers, sound without a message or of the wrong length: back on a new socket", () => {
@@ -225,7 +270,7 @@ test("close codes that end the session end it", () => {
 });
 
 test("a server that is full or restarts is tried again", () => {
-  for (const [code, text] of [[1013, /full/], [1012, /restarting/]]) {
+  for (const [code, text] of [[1013, /full/], [1012, /restarting/], [1001, /restarting/]]) {
     connect();
     socket().accept();
     const count = FakeSocket.all.length;

@@ -52,6 +52,7 @@ class Script:
     drop_at: int | None = None  # the socket dies after this chunk
     drop_inside: bool = False  # … between its message and its sound
     garbage_at: int | None = None
+    drain_at: int | None = None  # the server announces that it goes away
     forget: bool = False  # refuse every resume
     refuse: Message | None = None  # answer ``start`` with this error
     refuse_hello: Message | None = None  # answer ``hello`` with this error
@@ -361,6 +362,8 @@ class StubServer:
                         )
                     ]
                 )
+            case "close":
+                session.socket = None
             case _:
                 pass
 
@@ -383,6 +386,8 @@ class StubServer:
                 await asyncio.sleep(script.stall_for)
             if index == script.garbage_at:
                 await session.send(["{not json", json.dumps({"type": "weather", "sun": 1})])
+            if index == script.drain_at:
+                await session.emit({"type": "draining", "deadline": 10_000})
             data = (sine(first, count) * 32767).round().astype("<i2").tobytes()
             drop = index == script.drop_at
             await session.emit(
@@ -403,6 +408,7 @@ class StubServer:
                 cut=drop and script.drop_inside,
             )
             if drop:
+                script.drop_at = None  # once
                 await asyncio.sleep(0.02)
                 session.drop()
 

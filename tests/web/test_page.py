@@ -159,18 +159,6 @@ def test_a_dropped_socket_loses_and_repeats_nothing(visit: StubVisit, inside: bo
     assert_honest(visit.server.of("report"))
 
 
-def test_a_lost_session_says_so_and_the_next_sentence_works(visit: StubVisit) -> None:
-    visit.speak(SENTENCE, Script(samples=60_000, burst=20, drop_at=10, forget=True))
-    visit.until_status("This could not")
-    assert visit.page.text_content("#said") == SENTENCE
-    visit.until("document.querySelector('#link').dataset.state === 'open'")
-    visit.speak("again", Script(samples=14_000))
-    visit.finish()
-    last = visit.js("positions.at(-1)")
-    assert (last["state"], last["consumed"]) == ("drained", 14_000)
-    assert visit.server.of("report")[-1]["epoch"] == 1
-
-
 def test_a_pause_is_reported_and_goes_on(visit: StubVisit) -> None:
     visit.speak(SENTENCE, Script(samples=40_000))
     visit.until("positions.some((p) => p.consumed > 12000)")

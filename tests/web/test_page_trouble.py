@@ -13,10 +13,6 @@ REFUSALS = [
         {"code": "overloaded", "message": "full", "expected": "later", "retry_after": 2000},
         "All voices are busy. Try again in 2 seconds.",
     ),
-    (
-        {"code": "draining", "message": "the server is going down", "expected": "another"},
-        "The server is about to restart and takes no new text. Speak again in a minute.",
-    ),
 ]
 
 
@@ -38,6 +34,17 @@ def test_refused_texts(visit: StubVisit) -> None:
     visit.speak("one two", Script(refuse=error))
     visit.until("!document.querySelector('#notice').hidden")
     assert visit.notice == "This text is too long (9,000 code points). Speak it in parts."
+
+
+def test_a_text_that_a_draining_server_refuses_is_spoken_by_the_next(visit: StubVisit) -> None:
+    error = {"code": "draining", "message": "the server is going down", "expected": "another"}
+    before = visit.server.connections
+    visit.speak("one two", Script(samples=12_000, refuse=error))
+    visit.until_status("Another server speaks on")
+    visit.server.script.refuse = None
+    visit.finish()
+    assert visit.server.connections > before
+    assert visit.notice == ""
 
 
 def test_a_codec_that_the_server_lacks(visit: StubVisit) -> None:
