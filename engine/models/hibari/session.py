@@ -1,7 +1,12 @@
 """ONNX Runtime sessions, all with the same options."""
 
+import os
 from pathlib import Path
 from typing import Any
+
+# Releases from 1.32 on tell their maker about each process and session unless this is set before
+# they are imported (Privacy.md in the package). Who wants that may set it to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import onnxruntime as ort
 
