@@ -246,7 +246,7 @@ async def disturbed(
     return found, told
 
 
-def _serve(pace: float, arguments: list[str]) -> int:
+def serve_wave(pace: float, arguments: list[str]) -> int:
     """This process becomes one gateway."""
     from live import WaveRunner
     from playhead.gateway import cli, serve
@@ -256,4 +256,4 @@ def _serve(pace: float, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_serve(float(sys.argv[1]), sys.argv[2:]))
+    sys.exit(serve_wave(float(sys.argv[1]), sys.argv[2:]))
