@@ -9,6 +9,7 @@ from typing import Final
 import uvloop
 from playhead.engine.remote.server import EngineServer
 from playhead.gateway.engines import opener
+from playhead.gateway.loading_note import LoadingNote
 from playhead.gateway.models import Served, StartError, load_voice, open_model
 from playhead.gateway.serve import (
     ENGINE_CHECK,
@@ -25,13 +26,16 @@ log: Final = logging.getLogger("playhead.gateway.engine")
 def run(settings: Settings, path: str) -> int:
     """Serve gateways at ``path`` until a signal; returns the exit status."""
     configure_logging(settings.log_level, settings.log_format)
+    note = LoadingNote(path)
     try:
-        served = open_model(settings, load_voice)
+        served = open_model(settings, load_voice, note)
     except StartError as error:
         print(f"playhead engine: {error}", file=sys.stderr)
         return EXIT_FAULT
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    finally:
+        note.remove()
     share_interpreter()
     return uvloop.run(_serve(settings, served, path))
 

@@ -7,10 +7,12 @@ from typing import Final
 
 from playhead.engine import clock
 from playhead.engine.loop import Deliver, Engine, EngineConfig
+from playhead.engine.progress import Tell, quiet
 from playhead.engine.remote.door import NoEngine, RemoteEngine, introduce
 from playhead.engine.remote.wire import STRIDE
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway.door import EngineDoor
+from playhead.gateway.loading_note import read_note
 from playhead.gateway.models import Served, StartError, open_model
 from playhead.gateway.settings import Settings
 
@@ -28,14 +30,19 @@ class EngineSource:
     open: Callable[[Deliver], EngineDoor]
 
 
-def find_engine(settings: Settings, open_voice: Callable[[], Runner]) -> EngineSource:
-    """The engine that ``settings`` name. Raises :class:`StartError`. Blocks while it loads."""
-    return here(settings, open_voice) if settings.engine is None else elsewhere(settings.engine)
+def find_engine(
+    settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet
+) -> EngineSource:
+    """The engine that ``settings`` name. Raises :class:`StartError`. Blocks while it loads, and
+    ``tell`` hears how far it is."""
+    if settings.engine is None:
+        return here(settings, open_voice, tell)
+    return elsewhere(settings.engine, tell)
 
 
-def here(settings: Settings, open_voice: Callable[[], Runner]) -> EngineSource:
+def here(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet) -> EngineSource:
     """An engine on threads of this process."""
-    served = open_model(settings, open_voice)
+    served = open_model(settings, open_voice, tell)
     return EngineSource(served.runner.info, count(1), opener(settings, served))
 
 
@@ -51,10 +58,12 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
     return open_engine
 
 
-def elsewhere(path: str, patience: float = LOADS_WITHIN) -> EngineSource:
+def elsewhere(path: str, tell: Tell = quiet, patience: float = LOADS_WITHIN) -> EngineSource:
     """The engine at a Unix socket, once it has loaded its model."""
     until = clock.monotonic() + patience
     while True:
+        stage = read_note(path)
+        tell(stage.name, stage.done)
         try:
             introduction = introduce(path, patience)
             break

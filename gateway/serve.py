@@ -30,6 +30,7 @@ from playhead.gateway.server import GOING_AWAY, SERVICE_RESTART, GatewayServer
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import HIBARI, Settings, SettingsError
 from playhead.gateway.sockets import TELLS_UNACKNOWLEDGED
+from playhead.gateway.starting import waiting
 
 if TYPE_CHECKING:
     from playhead.gateway.tracing import Tracer
@@ -59,7 +60,8 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         return EXIT_FAULT
     with listeners:
         try:
-            source = find_engine(settings, open_runner or load_voice)
+            with waiting(listeners, guard) as progress:
+                source = find_engine(settings, open_runner or load_voice, progress)
             facts = server_facts(settings, source.info, source.numbers)
         except SettingsError as error:
             print(f"playhead serve: {error}", file=sys.stderr)

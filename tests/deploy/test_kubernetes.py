@@ -9,6 +9,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from playhead.engine.models.qwen3_tts.startup import CAPTURE_LIMIT
 from playhead.gateway.settings import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +22,18 @@ OBJECTS: list[tuple[str, dict[str, Any]]] = [
 ]
 IDS = [f"{name}-{found['kind']}-{found['metadata']['name']}" for name, found in OBJECTS]
 OLDEST, NEWEST = "1.29", "1.37"
+
+
+SLOWEST_SPEECH = 15.0  # characters a second
+LONGEST_UTTERANCE = 20_000 / SLOWEST_SPEECH
+LOADING = 2 * CAPTURE_LIMIT + 240
+"""Two plans of graphs that are given up, and weights from a slow disk."""
+
+
+def container_of(name: str) -> dict[str, Any]:
+    (deployment,) = [d for d in of_kind("Deployment") if d["metadata"]["name"] == name]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(container)
 
 
 def of_kind(kind: str) -> list[dict[str, Any]]:
@@ -85,6 +98,51 @@ def test_gateways_are_set_up_with_settings_that_exist(name: str) -> None:
     assert grace > float(settings["PLAYHEAD_DRAIN_TIMEOUT"]) + pause + 10
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+
+
+def patience(probe: dict[str, Any]) -> float:
+    """Seconds of failures that a probe bears."""
+    return float(probe["periodSeconds"] * probe["failureThreshold"])
+
+
+@pytest.mark.parametrize(("name", "loading"), [("gateway", 60.0), ("gateway-gpu", LOADING)])
+def test_probes_leave_the_time_that_loading_takes(name: str, loading: float) -> None:
+    container = container_of(name)
+    startup = container["startupProbe"]
+    assert startup["httpGet"]["path"] == "/healthz", "503 while it loads"
+    assert patience(startup) >= loading
+    assert patience(container["livenessProbe"]) >= 20, "a busy machine is no dead process"
+    assert patience(container["readinessProbe"]) <= 5, "a full process is known at once"
+
+
+@pytest.mark.parametrize("name", ["gateway", "gateway-gpu", "balancer"])
+def test_pods_have_the_time_to_drain(name: str) -> None:
+    (deployment,) = [d for d in of_kind("Deployment") if d["metadata"]["name"] == name]
+    pod = deployment["spec"]["template"]["spec"]
+    container = container_of(name)
+    settings = {entry["name"]: entry["value"] for entry in container.get("env", ())}
+    drain = float(settings.get("PLAYHEAD_DRAIN_TIMEOUT", 0.0))
+    command = container["lifecycle"]["preStop"]["exec"]["command"]
+    pause = float(re.findall(r"\d+", command[-1])[-1])
+    assert pod["terminationGracePeriodSeconds"] >= drain + pause + 10
+    assert drain + pause > LONGEST_UTTERANCE
+
+
+def test_a_disruption_takes_one_pod_at_a_time() -> None:
+    deployments = {d["metadata"]["name"]: d["spec"] for d in of_kind("Deployment")}
+    for budget in of_kind("PodDisruptionBudget"):
+        spec = budget["spec"]
+        chosen = spec["selector"]["matchLabels"].items()
+        covered = [
+            name
+            for name, found in deployments.items()
+            if chosen <= found["template"]["metadata"]["labels"].items()
+        ]
+        assert covered, "a budget for nobody"
+        for name in covered:
+            replicas = deployments[name]["replicas"]
+            left = spec.get("minAvailable", replicas - spec.get("maxUnavailable", 0))
+            assert 1 <= left < replicas, f"{name}: one must go, and one must stay"
 
 
 def test_the_balancer_reaches_every_gateway() -> None:

@@ -1,9 +1,17 @@
 """What a server answers while its model loads."""
 
+import contextlib
 import json
+import os
 import socket
 import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -137,3 +145,61 @@ def test_tls_is_spoken_where_it_is_asked_for(tmp_path: Path) -> None:
     ):
         client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
         assert client.recv(12) == b"HTTP/1.1 503"
+
+
+def test_a_server_that_loads_says_so_and_then_serves() -> None:
+    with loading_server() as (process, port):
+        status, load = readiness(port)
+        assert (status, load["stage"], load["done"]) == (503, "loading the voice", 0.0)
+        assert process.stdin is not None
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        assert process.stdout is not None
+        assert "is ready" in process.stdout.readline()
+        assert readiness(port)[0] == 200
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+@contextlib.contextmanager
+def loading_server() -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A server whose voice is loaded once it is told to, and its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", SLOW_START, "serve", "--port", str(port), "--http-port", "off"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "loading\n"
+            yield process, port
+        finally:
+            process.kill()
+
+
+SLOW_START = """
+import sys
+from fake_runner import FakeRunner
+from playhead.gateway import cli, serve
+
+def load():
+    print("loading", flush=True)
+    sys.stdin.readline()
+    return FakeRunner()
+
+serve.load_voice = load
+sys.exit(cli.main())
+"""
+
+
+def readiness(port: int) -> tuple[int, dict[str, Any]]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as found:
+            return found.status, json.load(found)["load"]
+    except urllib.error.HTTPError as fault:
+        return fault.code, json.load(fault)["load"]
