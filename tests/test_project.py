@@ -77,7 +77,7 @@ def test_notice_names_the_bundled_voice_and_its_version() -> None:
 def test_image_runs_unprivileged_and_stops_by_signal() -> None:
     dockerfile = text("Dockerfile")
     final = dockerfile.rsplit("\nFROM ", 1)[1]
-    assert re.search(r"^USER playhead$", final, flags=re.MULTILINE)
+    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", final, flags=re.MULTILINE)
     assert re.search(r"^STOPSIGNAL SIGTERM$", final, flags=re.MULTILINE)
     for instruction in ("ENTRYPOINT", "CMD"):
         # The exec form: a shell would keep the signal to itself.
