@@ -45,14 +45,21 @@ class Load:
 
 
 def measure(
-    streams: Collection[Stream], ledger: ServiceLedger, meters: Meters, payer: str, now: float
+    streams: Collection[Stream],
+    ledger: ServiceLedger,
+    meters: Meters,
+    config: PolicyConfig,
+    payer: str,
+    now: float,
 ) -> Load:
-    """The load at ``now``, as an utterance of ``payer`` finds it."""
+    """The load at ``now``, as an utterance of ``payer`` finds it. Where only places count, nobody
+    looks at what every single listener holds."""
     own = ledger.live(payer)
+    costs = math.isfinite(config.max_utilisation)
     return Load(
         live=len(streams),
-        playing=sum(not stream.playhead.frozen for stream in streams),
-        missing=missing(streams, now),
+        playing=sum(not s.playhead.frozen for s in streams) if costs else len(streams),
+        missing=missing(streams, now) if costs else 0.0,
         cost=meters.cost_per_second(),
         accounts=ledger.clients + (own == 0),
         own=own,

@@ -28,14 +28,12 @@ class Floor:
         self._drain = drain
         self._quick = -math.inf  # dry time of the quickest player
         self._sustained = -math.inf
+        self.end = -math.inf
+        """When the fastest listener there could be runs dry; ``-inf`` before anything was sent."""
 
     def add(self, samples: float, now: float) -> None:
         """``samples`` were handed to the network at ``now``."""
         seconds = samples / self._drain
         self._quick = max(self._quick, now) + seconds / QUICKEST
         self._sustained = max(self._sustained, now) + seconds / SUSTAINED
-
-    @property
-    def end(self) -> float:
-        """When the fastest listener there could be runs dry; ``-inf`` before anything was sent."""
-        return max(self._quick, self._sustained - CATCH_UP)
+        self.end = max(self._quick, self._sustained - CATCH_UP)

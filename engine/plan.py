@@ -11,6 +11,9 @@ from playhead.engine.types import ChunkWork, Lane
 
 T = TypeVar("T")
 
+CHOICE = 128
+"""Streams that are looked at for a free lane, if so many wait: the order among them is exact."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
@@ -60,9 +63,9 @@ class Dispatcher:
         while background and self.free(Lane.BACKGROUND):
             out.append(self._chunks(Lane.BACKGROUND, background, now))
         self.waiting = {
-            Lane.LM: len(steps),
+            Lane.LM: len(steps) + turn.passed[Lane.LM],
             Lane.URGENT: len(urgent),
-            Lane.BACKGROUND: len(background),
+            Lane.BACKGROUND: len(background) + turn.passed[Lane.BACKGROUND],
         }
         self.running += out
         return out
@@ -71,6 +74,16 @@ class Dispatcher:
         """A dispatch came back."""
         self.busy[dispatch.lane] -= 1
         self.running.remove(dispatch)
+
+    def room(self) -> dict[Lane, int]:
+        """The lanes that are free, and how many streams are worth a look for each: twice what it
+        takes, since not all will turn out to have something for it, and some to choose from."""
+        free = {lane: self._limits.free(lane, self.busy) for lane in Lane}
+        return {
+            lane: max(CHOICE, 2 * workers * self._limits.batch[lane])
+            for lane, workers in free.items()
+            if workers > 0
+        }
 
     def free(self, lane: Lane) -> bool:
         """Whether ``lane`` takes a dispatch now."""

@@ -45,6 +45,7 @@ class Scheduler:
         self.tally = Tally()
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._streams: dict[int, Stream] = {}
+        self._of_client: dict[str, dict[int, Stream]] = {}
         self._learners: dict[str, LeadLearner] = {}
         self._delays: dict[str, float] = {}
         self._ledger = ServiceLedger()
@@ -59,7 +60,9 @@ class Scheduler:
         """Let an utterance in, or say why not (then it never existed here)."""
         if request.utterance in self._streams:
             raise ValueError(f"utterance {request.utterance} is already being spoken")
-        load = admission.measure(self.streams(), self._ledger, self.meters, request.payer, now)
+        load = admission.measure(
+            self.streams(), self._ledger, self.meters, self.config, request.payer, now
+        )
         refusal = admission.refusal(load, self.lanes.workers, self.config)
         if refusal:
             self.tally.refused += 1
@@ -76,6 +79,7 @@ class Scheduler:
             ahead=request.ahead,
         )
         stream = self._streams[request.utterance] = Stream(request, head, learner)
+        self._of_client.setdefault(request.client, {})[request.utterance] = stream
         self._watch.touch(stream)
         self._ledger.join(request.payer)
         return None
@@ -125,9 +129,8 @@ class Scheduler:
     def delay(self, client: str, one_way: float) -> None:
         """The measured one-way delay to a client, seconds."""
         self._delays[client] = one_way
-        for stream in self._streams.values():
-            if stream.request.client == client:
-                stream.playhead.one_way = one_way
+        for stream in self._of_client.get(client, {}).values():
+            stream.playhead.one_way = one_way
 
     def forget(self, client: str) -> None:
         """A client's session is over: drop what was learned of it."""
@@ -139,8 +142,7 @@ class Scheduler:
 
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
-        free = frozenset(lane for lane in Lane if self.dispatcher.free(lane))
-        turn = self.survey.look(now, free)
+        turn = self.survey.look(now, self.dispatcher.room())
         dispatches = self.dispatcher.fill(turn, now)
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
         return Plan(tuple(dispatches), wake_at)
@@ -290,7 +292,12 @@ class Scheduler:
         """Free a dead stream once no lane works on it."""
         if stream.running:
             return
-        del self._streams[stream.request.utterance]
+        request = stream.request
+        del self._streams[request.utterance]
+        of_client = self._of_client[request.client]
+        del of_client[request.utterance]
+        if not of_client:
+            del self._of_client[request.client]
         self._watch.forget(stream)
         self._ledger.leave(stream.request.payer)
         self._out.close(stream.request.utterance)

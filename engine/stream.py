@@ -40,6 +40,11 @@ class Stream:
         return self.steppable and not self.stepping
 
     @property
+    def may_decode(self) -> bool:
+        """True when frames are ready and none of them is being decoded."""
+        return self.ready > self.taken and not self.decoding
+
+    @property
     def running(self) -> bool:
         """True while a lane holds work of this stream."""
         return self.stepping or self.decoding

@@ -1,6 +1,8 @@
 """One look over all live utterances: what could start now, in which lane, in which order."""
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from playhead.engine import policy
@@ -15,14 +17,10 @@ from playhead.engine.watch import Watch
 LOOKAHEAD = 1.0
 """Seconds of frames that the backbone may be ahead of the codec."""
 
-EVERY_LANE = frozenset(Lane)
+EVERY_LANE = dict.fromkeys(Lane, 1 << 30)
 NO_LANE: frozenset[Lane] = frozenset()
 STEP = frozenset({Lane.LM})
-CHUNK = {
-    Lane.URGENT: frozenset({Lane.URGENT}),
-    # It may become urgent while it waits.
-    Lane.BACKGROUND: frozenset({Lane.BACKGROUND, Lane.URGENT}),
-}
+CHUNK = {lane: frozenset({lane}) for lane in Lane}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,7 @@ class Turn:
     urgent: list[Candidate] = field(default_factory=list)
     background: list[Candidate] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
+    passed: Counter[Lane] = field(default_factory=Counter)  # not looked at: no lane of theirs free
     wake_at: float = math.inf
 
     def add(self, chunk: Candidate | None, step: Step | None) -> None:
@@ -116,14 +115,22 @@ class Survey:
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._turnaround = 0.0  # seconds that an urgent chunk takes from wish to delivery
 
-    def look(self, now: float, free: frozenset[Lane] = EVERY_LANE) -> Turn:
-        """Every chunk and step that could start at ``now`` in the lanes that are ``free``."""
+    def look(self, now: float, free: Mapping[Lane, int] = EVERY_LANE) -> Turn:
+        """The chunks and steps that could start at ``now`` in the lanes that are ``free``, and how
+        many each of these may take."""
         turn = Turn()
         self._watch.release(free)
         needed = self._needed()
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
+        steps, chunks = Lane.LM in free, Lane.URGENT in free or Lane.BACKGROUND in free
         for stream in self._watch.awake(now):
-            self._look_at(stream, needed, now, turn, free)
+            may_step, may_decode = stream.may_step, stream.may_decode
+            if stream.dead or not (may_step or may_decode):
+                self._watch.rest(stream, math.inf)
+            elif (may_step and steps) or (may_decode and chunks):
+                self._look_at(stream, needed, now, turn, free)
+            else:
+                turn.passed[Lane.LM if may_step else Lane.BACKGROUND] += 1
         turn.wake_at = min(turn.wake_at, self._watch.next_alarm())
         turn.sort()
         return turn
@@ -151,12 +158,9 @@ class Survey:
         return max(needed, self._meters[Lane.URGENT].sojourn.quantile(0.95))
 
     def _look_at(
-        self, stream: Stream, needed: float, now: float, turn: Turn, free: frozenset[Lane]
+        self, stream: Stream, needed: float, now: float, turn: Turn, free: Mapping[Lane, int]
     ) -> None:
         """Note what ``stream`` could start, or put it to rest."""
-        if stream.dead or (stream.decoding and not stream.may_step):
-            self._watch.rest(stream, math.inf)
-            return
         runway = stream.playhead.runway(now)
         over = runway + stream.decoding_seconds - (lead := self.lead(stream))
         if over >= 0.0:
@@ -174,7 +178,7 @@ class Survey:
         if not wanted:
             self._watch.rest(stream, math.inf)
         elif wanted.isdisjoint(free):
-            self._watch.block(stream, wanted)
+            self._watch.block(stream, wanted, key, chunk.promotion if chunk else math.inf)
         else:
             turn.add(chunk, step)
 

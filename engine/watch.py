@@ -1,15 +1,25 @@
 """Which streams must be looked at now, and when the others wake.
 
 A plan should cost what changed, not what exists: a stream whose listener is far enough ahead, or
-whose work is all in the lanes, is left alone until its time comes or something happens to it, and
-one that only lacks a free lane until there is one.
+whose work is all in the lanes, is left alone until its time comes or something happens to it. One
+that only lacks a free lane waits in that lane's queue, and when the lane is free no more are woken
+than it may take.
 """
 
 import math
-from heapq import heappop, heappush
+from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
+from itertools import count
 
+from playhead.engine.policy import Key
 from playhead.engine.stream import Stream
 from playhead.engine.types import Lane
+
+Entry = tuple[Key, int, int]
+"""Of a lane's queue: the turn, the ticket of this wait, the utterance."""
+
+OUTDATED = 64
+"""Entries of waits that are over, beside as many as there are waits, that a queue may hold."""
 
 
 class Watch:
@@ -19,14 +29,16 @@ class Watch:
         self._awake: dict[int, Stream] = {}
         self._idle: dict[int, tuple[float, Stream]] = {}
         self._alarms: list[tuple[float, int]] = []
-        self._blocked: dict[frozenset[Lane], dict[int, Stream]] = {}
-        self._wants: dict[int, frozenset[Lane]] = {}  # of the blocked
+        self._queues: dict[Lane, list[Entry]] = {lane: [] for lane in Lane}
+        self._tickets: dict[int, int] = {}  # of the idle ones that wait for a lane
+        self._waits = dict.fromkeys(Lane, 0)
+        self._wants: dict[int, frozenset[Lane]] = {}
+        self._numbers = count()
 
     def touch(self, stream: Stream) -> None:
         """Something happened to ``stream``: it must be looked at."""
         utterance = stream.request.utterance
-        self._idle.pop(utterance, None)
-        self._unblock(utterance)
+        self._rouse(utterance)
         self._awake[utterance] = stream
 
     def rest(self, stream: Stream, until: float) -> None:
@@ -37,36 +49,45 @@ class Watch:
         if until < math.inf:
             heappush(self._alarms, (until, utterance))
 
-    def block(self, stream: Stream, lanes: frozenset[Lane]) -> None:
-        """``stream`` waits for one of ``lanes``, none of which is free."""
-        utterance = stream.request.utterance
-        del self._awake[utterance]
-        self._blocked.setdefault(lanes, {})[utterance] = stream
+    def block(self, stream: Stream, lanes: frozenset[Lane], key: Key, until: float) -> None:
+        """``stream`` waits for one of ``lanes``, none of which is free, with the turn ``key``; at
+        ``until`` it may want another."""
+        self.rest(stream, until)
+        utterance, ticket = stream.request.utterance, next(self._numbers)
+        self._tickets[utterance] = ticket
         self._wants[utterance] = lanes
+        for lane in lanes:
+            self._waits[lane] += 1
+            heappush(self._queues[lane], (key, ticket, utterance))
+            self._sweep(lane)
 
-    def release(self, free: frozenset[Lane]) -> None:
-        """These lanes take work: whoever waits for one of them must be looked at."""
-        for lanes, streams in self._blocked.items():
-            if streams and not lanes.isdisjoint(free):
-                for utterance, stream in streams.items():
-                    del self._wants[utterance]
-                    self._awake[utterance] = stream
-                streams.clear()
+    def release(self, free: Mapping[Lane, int]) -> None:
+        """These lanes take so many streams: those who wait, first come the first turns, must be
+        looked at."""
+        for lane, room in free.items():
+            queue = self._queues[lane]
+            while room > 0 and queue:
+                _, ticket, utterance = heappop(queue)
+                if self._tickets.get(utterance) == ticket:
+                    self.touch(self._idle[utterance][1])
+                    room -= 1
 
     def blocked(self, lane: Lane) -> int:
         """Streams that wait for ``lane``."""
-        return sum(len(streams) for lanes, streams in self._blocked.items() if lane in lanes)
+        return self._waits[lane]
 
     @property
     def parked(self) -> int:
         """Streams that time alone wakes: their listeners hold enough."""
-        return sum(until < math.inf for until, _ in self._idle.values())
+        return sum(
+            until < math.inf and utterance not in self._tickets
+            for utterance, (until, _) in self._idle.items()
+        )
 
     def forget(self, stream: Stream) -> None:
         """``stream`` is over."""
-        self._unblock(stream.request.utterance)
+        self._rouse(stream.request.utterance)
         self._awake.pop(stream.request.utterance, None)
-        self._idle.pop(stream.request.utterance, None)
 
     def awake(self, now: float) -> list[Stream]:
         """The streams to look at, those whose time has come among them."""
@@ -87,7 +108,15 @@ class Watch:
             heappop(self._alarms)
         return math.inf
 
-    def _unblock(self, utterance: int) -> None:
-        lanes = self._wants.pop(utterance, None)
-        if lanes is not None:
-            del self._blocked[lanes][utterance]
+    def _rouse(self, utterance: int) -> None:
+        self._idle.pop(utterance, None)
+        if self._tickets.pop(utterance, None) is not None:
+            for lane in self._wants.pop(utterance):
+                self._waits[lane] -= 1
+
+    def _sweep(self, lane: Lane) -> None:
+        """Waits that are over leave their entries behind: drop them before they pile up."""
+        queue = self._queues[lane]
+        if len(queue) > 2 * self._waits[lane] + OUTDATED:
+            queue[:] = [entry for entry in queue if self._tickets.get(entry[2]) == entry[1]]
+            heapify(queue)

@@ -124,8 +124,14 @@ def test_the_load_is_measured() -> None:
     held = stream()
     held.playhead.hold(ListenerState.PAUSED, 0.0)
     streams = [stream(), stream(0.2), held]
-    load = measure(streams, ledger, meters, "a", 0.0)
+    load = measure(streams, ledger, meters, PolicyConfig(), "a", 0.0)
     assert (load.live, load.playing, load.cost) == (3, 2, 0.0)
     assert (load.accounts, load.own) == (2, 2)
     assert load.missing == pytest.approx(2 * SAFE - 0.2)
-    assert measure(streams, ledger, meters, "new", 0.0).accounts == 3
+    assert measure(streams, ledger, meters, PolicyConfig(), "new", 0.0).accounts == 3
+
+
+def test_where_only_places_count_no_listener_is_looked_at() -> None:
+    places = PolicyConfig(max_utilisation=math.inf)
+    load = measure([stream(0.2)], ServiceLedger(), Meters.starting_from(0.02), places, "a", 0.0)
+    assert (load.live, load.playing, load.missing) == (1, 1, 0.0)

@@ -356,30 +356,36 @@ def test_what_only_lacks_a_free_lane_is_left_alone_until_there_is_one() -> None:
     world = World()
     world.stream(1, sent=0.1, ready=0, steppable=True)
     world.stream(2, ready=4, steppable=False)
-    turn = world.survey.look(0.0, frozenset({Lane.BACKGROUND}))
+    turn = world.survey.look(0.0, {Lane.BACKGROUND: 9})
     assert numbers(turn) == {"urgent": [], "background": [], "steps": []}
-    assert (world.watch.blocked(Lane.LM), world.watch.blocked(Lane.URGENT)) == (1, 1)
-    assert world.watch.awake(1.0) == []
-    assert numbers(world.survey.look(0.0, frozenset({Lane.LM})))["steps"] == [1]
+    assert turn.passed == {Lane.LM: 1}, "nothing is worked out for a stream that wants busy lanes"
+    assert world.watch.blocked(Lane.URGENT) == 1, "a first chunk has no use for the background lane"
+    assert numbers(world.survey.look(0.0, {Lane.LM: 9}))["steps"] == [1]
     assert numbers(world.look())["urgent"] == [2]
+
+
+def test_a_step_waits_for_its_lane_in_the_order_of_need() -> None:
+    world = World()
+    for utterance, sent in ((1, 1.5), (2, 0.9), (3, 1.2)):
+        world.stream(utterance, sent=sent, ready=1, steppable=True)
+        assert world.survey.look(0.0, {Lane.URGENT: 9}).steps == []
+    assert world.watch.blocked(Lane.LM) == 3
+    assert numbers(world.survey.look(0.0, {Lane.LM: 2}))["steps"] == [2, 3]
 
 
 def test_a_background_chunk_that_may_become_urgent_keeps_its_time_while_urgent_is_free() -> None:
     world = World()
     world.stream(1, sent=NEEDED + 0.5, ready=8)
-    turn = world.survey.look(0.0, frozenset({Lane.URGENT}))
-    assert numbers(turn)["background"] == [1]
-    assert turn.wake_at == pytest.approx(0.5)
-    world.survey.look(0.0, frozenset({Lane.LM}))
+    turn = world.survey.look(0.0, {Lane.URGENT: 9})
+    assert numbers(turn)["background"] == []
     assert world.watch.blocked(Lane.BACKGROUND) == 1
+    assert turn.wake_at == pytest.approx(0.5)
+    turn = world.survey.look(0.5, {Lane.URGENT: 9})
+    assert numbers(turn)["urgent"] == [1]
+    assert world.tally.promoted == 1
 
 
 def test_one_free_lane_of_two_is_enough() -> None:
     world = World()
     world.stream(1, ready=4, steppable=True)
-    assert numbers(world.survey.look(0.0, frozenset({Lane.LM})))["steps"] == [1]
-
-
-def test_onlookers_are_told_the_margin_that_decides() -> None:
-    world = World()
-    assert world.survey.margin(world.stream(sent=1.0), 0.0) == pytest.approx(NEEDED)
+    assert numbers(world.survey.look(0.0, {Lane.LM: 9}))["steps"] == [1]

@@ -1,12 +1,16 @@
 """Who is looked at: what was touched, and whose time has come."""
 
 import math
+import sys
 
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
+from playhead.engine.policy import Key
 from playhead.engine.stream import Stream
 from playhead.engine.types import Lane, Request
-from playhead.engine.watch import Watch
+from playhead.engine.watch import OUTDATED, Watch
+
+INF = math.inf
 
 
 def stream(utterance: int) -> Stream:
@@ -78,31 +82,69 @@ def test_a_forgotten_stream_s_alarm_rings_for_nobody() -> None:
     assert watch.awake(3.0) == []
 
 
+ALL = {Lane.LM: 99}
+
+
+def key(deadline: float) -> Key:
+    return (deadline, 0.0, 0.0, 0)
+
+
+def block(watch: Watch, each: Stream, *lanes: Lane, turn: float = 0.0, until: float = INF) -> None:
+    watch.touch(each)
+    watch.block(each, frozenset(lanes), key(turn), until)
+
+
 def test_a_blocked_stream_waits_for_one_of_its_lanes() -> None:
     watch, one, two = Watch(), stream(1), stream(2)
-    watch.touch(one)
-    watch.touch(two)
-    watch.block(one, frozenset({Lane.LM}))
-    watch.block(two, frozenset({Lane.URGENT, Lane.LM}))
+    block(watch, one, Lane.LM)
+    block(watch, two, Lane.URGENT, Lane.LM)
     assert watch.awake(0.0) == []
     assert [watch.blocked(lane) for lane in (Lane.LM, Lane.URGENT, Lane.BACKGROUND)] == [2, 1, 0]
-    watch.release(frozenset({Lane.BACKGROUND}))
+    watch.release({Lane.BACKGROUND: 9})
     assert watch.awake(0.0) == []
-    watch.release(frozenset({Lane.URGENT}))
+    watch.release({Lane.URGENT: 9})
     assert names(watch.awake(0.0)) == [2]
+    assert (watch.blocked(Lane.LM), watch.blocked(Lane.URGENT)) == (1, 0)
+    watch.release(ALL)
+    assert names(watch.awake(0.0)) == [2, 1], "the other wait of the second is over too"
+
+
+def test_a_lane_wakes_no_more_than_it_takes_the_neediest_first() -> None:
+    watch = Watch()
+    for utterance, turn in ((1, 3.0), (2, 1.0), (3, 2.0)):
+        block(watch, stream(utterance), Lane.LM, turn=turn)
+    watch.release({Lane.LM: 2})
+    assert names(watch.awake(0.0)) == [2, 3]
     assert watch.blocked(Lane.LM) == 1
 
 
 def test_a_blocked_stream_wakes_when_something_happens_and_can_end() -> None:
     watch, one, two = Watch(), stream(1), stream(2)
     for each in (one, two):
-        watch.touch(each)
-        watch.block(each, frozenset({Lane.LM}))
+        block(watch, each, Lane.LM)
     watch.touch(one)
     watch.forget(two)
     assert names(watch.awake(0.0)) == [1]
     assert watch.blocked(Lane.LM) == 0
-    watch.release(frozenset({Lane.LM}))
+    watch.release(ALL)
+    assert names(watch.awake(0.0)) == [1]
+
+
+def test_a_blocked_stream_may_come_to_want_another_lane() -> None:
+    watch, one = Watch(), stream(1)
+    block(watch, one, Lane.BACKGROUND, until=5.0)
+    assert watch.next_alarm() == 5.0
+    assert watch.parked == 0, "it is not parked: it waits"
+    assert names(watch.awake(5.0)) == [1]
+    assert watch.blocked(Lane.BACKGROUND) == 0
+
+
+def test_waits_that_are_over_do_not_pile_up() -> None:
+    watch, one = Watch(), stream(1)
+    for turn in range(10_000):
+        block(watch, one, Lane.LM, turn=turn)
+    assert sys.getsizeof(watch._queues[Lane.LM]) < 100 * OUTDATED
+    watch.release(ALL)
     assert names(watch.awake(0.0)) == [1]
 
 
