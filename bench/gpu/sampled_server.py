@@ -2,12 +2,15 @@
 
     python bench/gpu/sampled_server.py RESULT.json serve --model qwen3-tts …
 
-At the end RESULT.json holds, per thread, the share of samples in each function: the innermost one
+At the end RESULT-serve-PID.json (RESULT-engine-PID.json of an engine's own process) holds, per
+thread, for the time since the last SIGUSR2, the share of samples in each function: the innermost one
 of this project, and in brackets what it waits in, if that is foreign. Reading the frames needs the
 interpreter lock, so a thread that computes outside it is seen where it left.
 """
 
 import json
+import os
+import signal
 import sys
 import threading
 import time
@@ -59,10 +62,12 @@ def write(counts: dict[str, Counter[str]], path: Path) -> None:
 if __name__ == "__main__":
     found: dict[str, Counter[str]] = defaultdict(Counter)
     ended = threading.Event()
+    signal.signal(signal.SIGUSR2, lambda *_: found.clear())
     threading.Thread(target=sample, args=(found, ended), name="sampler", daemon=True).start()
     began = time.monotonic()
     status = main(sys.argv[2:])
     ended.set()
-    write(found, Path(sys.argv[1]))
+    result = Path(sys.argv[1])
+    write(found, result.with_stem(f"{result.stem}-{sys.argv[2]}-{os.getpid()}"))
     print(f"sampled for {time.monotonic() - began:.0f} s", file=sys.stderr)
     sys.exit(status)

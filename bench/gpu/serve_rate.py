@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,11 @@ class Server:
         own = [int(pid) for pid in children.read_text().split()] if self.gateways else []
         return own or [self.process.pid]
 
+    def start_samples(self) -> None:
+        """What was sampled so far does not count (see sampled_server.py)."""
+        for pid in {*self.processes, self.process.pid}:
+            os.kill(pid, signal.SIGUSR2)
+
     def thread_seconds(self) -> dict[str, float]:
         """CPU time of each thread so far, by the process's place and the thread's number."""
         out = {}
@@ -127,6 +133,8 @@ def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str
     command += ["--rate", number, "--seeds", seeds or args.seeds, "--texts", "frames"]
     command += ["--warmup", str(args.warmup), "--window", str(args.window), "--turns", "1"]
     command += ["--out", str(folder), "--processes", str(args.processes if rate > 5 else 1)]
+    if args.sample:
+        server.start_samples()
     threads, began = server.thread_seconds(), time.monotonic()
     with GpuMeter() as gpu:
         done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
