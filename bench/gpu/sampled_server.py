@@ -1,10 +1,10 @@
 """`playhead serve` with a sampler beside it: what each thread is doing, a hundred times a second.
 
-    python bench/gpu/sampled_server.py RESULT.json serve --model qwen3-tts …
+    SAMPLES=FOLDER python bench/gpu/sampled_server.py serve --model qwen3-tts …
 
-At the end RESULT-serve-PID.json (RESULT-engine-PID.json of an engine's own process) holds, per
-thread, for the time since the last SIGUSR2, the share of samples in each function: the innermost one
-of this project, and in brackets what it waits in, if that is foreign. Reading the frames needs the
+At the end threads-serve-PID.json (threads-engine-PID.json of an engine's own process) in that
+folder holds, per thread, for the time since the last SIGUSR2, the share of samples in each
+function: the innermost one of this project, and in brackets what it waits in, if that is foreign. Reading the frames needs the
 interpreter lock, so a thread that computes outside it is seen where it left.
 """
 
@@ -65,9 +65,8 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR2, lambda *_: found.clear())
     threading.Thread(target=sample, args=(found, ended), name="sampler", daemon=True).start()
     began = time.monotonic()
-    status = main(sys.argv[2:])
+    status = main(sys.argv[1:])
     ended.set()
-    result = Path(sys.argv[1])
-    write(found, result.with_stem(f"{result.stem}-{sys.argv[2]}-{os.getpid()}"))
+    write(found, Path(os.environ["SAMPLES"]) / f"threads-{sys.argv[1]}-{os.getpid()}.json")
     print(f"sampled for {time.monotonic() - began:.0f} s", file=sys.stderr)
     sys.exit(status)

@@ -44,11 +44,12 @@ class Server:
     ) -> "Server":
         """Start it and wait until it is ready. With ``gateways``, so many before one engine."""
         began = time.monotonic()
-        script = [str(Path(__file__).with_name("sampled_server.py")), str(out / "threads.json")]
+        script = Path(__file__).with_name("sampled_server.py")
         if not sample:
-            script = [str(out / "serve_playhead.py")]
-            Path(script[0]).write_text(COMMAND + "\n", encoding="utf-8")
-        command = [sys.executable, *script, "serve", "--port", "0"]
+            script = out / "serve_playhead.py"
+            script.write_text(COMMAND + "\n", encoding="utf-8")
+        env = env | {"SAMPLES": str(out)}
+        command = [sys.executable, str(script), "serve", "--port", "0"]
         command += ["--max-connections-per-address", "20000", "--drain-timeout", "1", *flags]
         command += ["--gateways", str(gateways)] if gateways else []
         log = out / "server.log"
