@@ -4,8 +4,9 @@
 
 At the end threads-serve-PID.json (threads-engine-PID.json of an engine's own process) in that
 folder holds, per thread, for the time since the last SIGUSR2, the share of samples in each
-function: the innermost one of this project, and in brackets what it waits in, if that is foreign. Reading the frames needs the
-interpreter lock, so a thread that computes outside it is seen where it left.
+function: the innermost one of this project, and in brackets what it waits in, if that is foreign.
+Reading the frames needs the interpreter lock, so a thread that computes outside it is seen where
+it left.
 """
 
 import json
