@@ -177,6 +177,8 @@ class Supervisor:
             status = await self._live(worker)
             lives += 1
             if self._stopping.is_set():
+                if status:
+                    _tell(f"{worker.name} ended with {status}")
                 self._status = self._status or max(0, status)
             elif lives == 1 and status in CANNOT_START:
                 self._status = status
