@@ -100,19 +100,6 @@ def instructions() -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
-def test_what_is_copied_exists_and_reaches_the_builder() -> None:
-    ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    copied = [rest.split() for word, rest in instructions() if word == "COPY"]
-    sources = {name for words in copied if not words[0].startswith("--") for name in words[:-1]}
-    assert {"pyproject.toml", "gateway", "web"} <= sources
-    for name in sources:
-        assert (ROOT / name).exists(), name
-        assert f"!{name}" in ignored, name
-    folders = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    needed = {folder.partition("/")[0] for folder in folders["package-dir"].values()}
-    assert needed <= sources, "a package that the image would lack"
-
-
 def test_hadolint_finds_nothing() -> None:
     program = shutil.which("hadolint", path=os.pathsep.join([*EXECUTABLES, os.environ["PATH"]]))
     if program is None:

@@ -10,13 +10,14 @@ import kubernetes_validate
 import pytest
 import yaml
 from playhead.engine.models.qwen3_tts.startup import CAPTURE_LIMIT
-from playhead.gateway.settings import OPTIONS
+from playhead.gateway.settings import DEFAULTS, OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
 ADAPTER = DEPLOY / "kubernetes" / "prometheus-adapter.yaml"  # values of a chart, no object
-FILES = sorted(set((DEPLOY / "kubernetes").glob("*.yaml")) - {ADAPTER})
+ROUTES = DEPLOY / "kubernetes" / "gateway-api.yaml"  # kinds that Kubernetes itself lacks
+FILES = sorted(set((DEPLOY / "kubernetes").glob("*.yaml")) - {ADAPTER, ROUTES})
 OBJECTS: list[tuple[str, dict[str, Any]]] = [
     (path.name, found) for path in FILES for found in yaml.safe_load_all(path.read_text())
 ]
@@ -154,6 +155,41 @@ def test_the_balancer_reaches_every_gateway() -> None:
     assert template == ("gateway", "8080")
     ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
     assert f"agent-port {ports['agent']}" in config
+
+
+def test_the_gateway_api_opens_the_same_door_as_the_ingress() -> None:
+    """Against its own schemas it is checked by scripts/check-gateway-api, which needs npm."""
+    gateway, route = yaml.safe_load_all(ROUTES.read_text())
+    (ingress,) = of_kind("Ingress")
+    (service,) = [s for s in of_kind("Service") if s["metadata"]["name"] == "balancer"]
+    assert (gateway["kind"], route["kind"]) == ("Gateway", "HTTPRoute")
+    assert gateway["apiVersion"] == route["apiVersion"] == "gateway.networking.k8s.io/v1"
+    (listener,) = gateway["spec"]["listeners"]
+    assert (listener["protocol"], listener["tls"]["mode"]) == ("HTTPS", "Terminate")
+    (secret,) = listener["tls"]["certificateRefs"]
+    assert secret["name"] == ingress["spec"]["tls"][0]["secretName"]
+    assert (
+        [listener["hostname"]] == route["spec"]["hostnames"] == ingress["spec"]["tls"][0]["hosts"]
+    )
+    (parent,) = route["spec"]["parentRefs"]
+    assert parent == {"name": gateway["metadata"]["name"], "sectionName": listener["name"]}
+    (rule,) = route["spec"]["rules"]
+    assert rule["timeouts"] == {"request": "0s", "backendRequest": "0s"}, "a WebSocket has no end"
+    assert rule["matches"] == [{"path": {"type": "PathPrefix", "value": "/"}}]
+    (backend,) = rule["backendRefs"]
+    (port,) = service["spec"]["ports"]
+    assert backend == {"name": "balancer", "port": port["port"]}
+
+
+def test_websockets_outlive_the_pause_between_pings() -> None:
+    (ingress,) = of_kind("Ingress")
+    notes = ingress["metadata"]["annotations"]
+    quiet = DEFAULTS.ping_interval + DEFAULTS.ping_timeout
+    for name in ("proxy-read-timeout", "proxy-send-timeout"):
+        assert float(notes[f"nginx.ingress.kubernetes.io/{name}"]) > quiet
+    config = (DEPLOY / "haproxy" / "haproxy.cfg").read_text()
+    (tunnel,) = re.findall(r"timeout tunnel (\d+)s", config)
+    assert float(tunnel) > quiet
 
 
 def test_scaling_goes_by_slack() -> None:
