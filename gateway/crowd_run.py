@@ -56,7 +56,8 @@ class CrowdRun:
             return
         now = clock.monotonic()
         for member in self._crowd.start(order.listeners, order.reports, now):
-            self._hosts.append((member, self._hub.open(_Wire(member), unmetered(grant.owner), now)))
+            wire, owner = _Wire(member), unmetered(grant.owner)
+            self._hosts.append((member, self._hub.open(wire, owner, now, dialect="crowd")))
         self._tick()
 
     def left(self, owner: object) -> None:

@@ -49,12 +49,14 @@ TIMER_STEP: Final = 0.001
 class SessionHost:
     """Performs the effects of one session."""
 
-    def __init__(self, session: Session, hub: "Hub", outlet: Outlet, owner: str) -> None:
+    def __init__(
+        self, session: Session, hub: "Hub", outlet: Outlet, owner: str, dialect: str = "playhead"
+    ) -> None:
         self.session = session
         self.owner = owner  # see access.Grant
         self.outlet: Outlet | None = outlet
         self._hub = hub
-        self._meter = SessionMeter(hub.metrics, hub.facts.model_rate, session.id)
+        self.meter = SessionMeter(hub.metrics, hub.facts.model_rate, session.id, dialect)
         self._pipes: dict[int, EncoderPipe] = {}
         self._live: dict[int, ListenerState | None] = {}  # engine utterances, and how held
         self._delays: dict[str, float] = {}
@@ -67,11 +69,6 @@ class SessionHost:
     def id(self) -> str:
         """The session's id."""
         return self.session.id
-
-    @property
-    def source(self) -> str:
-        """Who told last where the listener is: a ``Source``, or ``none`` so far."""
-        return self._meter.source
 
     # -- the client's side ------------------------------------------------------------------
 
@@ -114,7 +111,7 @@ class SessionHost:
             return
         self._blocked = blocked
         if blocked:
-            self._meter.blocked()
+            self.meter.blocked()
         for utterance in self._live:
             self._hold(utterance, now)
 
@@ -193,7 +190,7 @@ class SessionHost:
     def _audio(self, utterance: int, output: EncodedAudio, now: float) -> None:
         effects = self.session.audio(utterance, output.encoded, output.chunk, output.final, now)
         leaves = any(isinstance(e, Send) and isinstance(e.message, Audio) for e in effects)
-        self._meter.audio(utterance, output.chunk, leaves, now)
+        self.meter.audio(utterance, output.chunk, leaves, now)
         self._perform(effects, now)
 
     def _encoder_failed(self, fault: EncoderFailed, now: float) -> None:
@@ -209,7 +206,7 @@ class SessionHost:
         target = outlet or self.outlet
         for effect in effects:
             if isinstance(effect, Send):
-                self._meter.sent(effect.message, now)
+                self.meter.sent(effect.message, now)
                 if target is not None:
                     target.send(effect.message)
             elif isinstance(effect, Close):
@@ -239,12 +236,12 @@ class SessionHost:
         engine = self._hub.engine
         match effect:
             case PushText(utterance, delta, flush, end):
-                self._meter.text(utterance, len(delta), end, now)
+                self.meter.text(utterance, len(delta), end, now)
                 engine.push_text(utterance, delta, flush=flush, end=end)
             case CancelUtterance(utterance):
                 engine.cancel(utterance)
             case ForwardReport(report, arrived):
-                self._meter.report(report, arrived)
+                self.meter.report(report, arrived)
                 engine.report(report, arrived)
             case ForwardDelay(_, one_way):
                 self._delay("echo", one_way)
@@ -252,14 +249,14 @@ class SessionHost:
     def _delay(self, source: str, one_way: float) -> None:
         # Both sources err upwards only: what waits in a queue arrives late, never early.
         self._delays[source] = one_way
-        self._meter.one_way = min(self._delays.values())
-        self._hub.engine.delay(self.id, self._meter.one_way)
+        self.meter.one_way = min(self._delays.values())
+        self._hub.engine.delay(self.id, self.meter.one_way)
 
     def _submit(self, effect: Submit, now: float) -> None:
         utterance = effect.request.utterance
         self._live[utterance] = None
         self._hub.route(utterance, self)
-        self._meter.opened(effect.request, now)
+        self.meter.opened(effect.request, now)
         self._hub.engine.submit(replace(effect.request, account=self.owner))
         if self._blocked:
             self._hold(utterance, now)

@@ -18,6 +18,7 @@ from playhead.gateway.metered import MeteredEncoder
 from playhead.gateway.metrics import Metrics
 from playhead.gateway.pace import report_interval
 from playhead.gateway.registry import Registry, new_secret
+from playhead.gateway.roster import Listener
 from playhead.gateway.session import ServerFacts, Session
 from playhead.gateway.session_queue import Fault
 
@@ -81,9 +82,16 @@ class Hub:
     # -- sessions ---------------------------------------------------------------------------
 
     def open(
-        self, outlet: Outlet, grant: Grant, now: float, facts: ServerFacts | None = None
+        self,
+        outlet: Outlet,
+        grant: Grant,
+        now: float,
+        facts: ServerFacts | None = None,
+        *,
+        dialect: str = "playhead",
     ) -> SessionHost:
-        """A fresh session for a client that has been let in. ``facts`` other than all's."""
+        """A fresh session for a client that has been let in. ``facts`` other than all's;
+        ``dialect``: what its connection speaks."""
         identity = new_secret()
         # What is learned of a listener's network is kept by session: those behind one address,
         # or with one key, do not share it.
@@ -95,7 +103,7 @@ class Hub:
             now=now,
             allowance=grant.allowance(),
         )
-        host = SessionHost(session, self, outlet, grant.owner)
+        host = SessionHost(session, self, outlet, grant.owner, dialect)
         self.registry.add(host)
         self.metrics.sessions.set(len(self.registry))
         host.open(now)
@@ -174,7 +182,12 @@ class Hub:
 
     def sources(self) -> Counter[str]:
         """How many sessions have which source of their listener's position."""
-        return Counter(host.source for host in self.registry)
+        return Counter(host.meter.source for host in self.registry)
+
+    def listeners(self) -> list[Listener]:
+        """Every session, with the utterance that the engine works on."""
+        working = {host.id: utterance for utterance, host in self._routes.items()}
+        return [host.meter.listener(working.get(host.id)) for host in self.registry]
 
     def close(self) -> None:
         """Let the encoder threads go. Their running jobs end on their own."""

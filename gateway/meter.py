@@ -24,6 +24,7 @@ from playhead.gateway.messages import (
     Started,
 )
 from playhead.gateway.metrics import Metrics
+from playhead.gateway.roster import Listener
 from playhead.gateway.trace import Trace
 
 log: Final = logging.getLogger("playhead.session")
@@ -46,17 +47,36 @@ class SessionMeter:
     """Watches a session go by. Times are monotonic seconds; ``one_way`` is the measured delay to
     its client."""
 
-    def __init__(self, metrics: Metrics, model_rate: int, session: str = "") -> None:
+    def __init__(
+        self, metrics: Metrics, model_rate: int, session: str = "", dialect: str = "playhead"
+    ) -> None:
         self.one_way = 0.0
         self._metrics = metrics
         self._model_rate = model_rate
         self._session = session
+        self._dialect = dialect
         self._wire_rate = 0
         self._utterances: dict[int, _Watched] = {}
         self._sent: dict[int, int] = {}  # wire samples by epoch
         self._waiting: list[int] = []  # epochs not handed to the engine yet, in order
         self._numbers: dict[int, int] = {}  # the engine's, by epoch
         self.source = "none"  # who told last where the listener is
+        self.codec, self.sample_rate = "", 0
+        self.lane = ""  # of the last chunk
+        self.stalls, self.worst = 0, 0.0  # seconds
+
+    def listener(self, utterance: int | None) -> Listener:
+        """A row of the roster; the engine works on ``utterance``."""
+        return Listener(
+            session=self._session,
+            dialect=self._dialect,
+            codec=self.codec,
+            sample_rate=self.sample_rate,
+            utterance=utterance,
+            lane=self.lane,
+            stalls=self.stalls,
+            worst=self.worst,
+        )
 
     # -- utterances, by the engine's numbers ------------------------------------------------------
 
@@ -101,6 +121,7 @@ class SessionMeter:
             watched.trace.on_audio(chunk, leaves, now)
         if chunk is None:
             return
+        self.lane = chunk.lane.value
         spoken_to = chunk.words[-1].char_end if chunk.words else 0
         kept = now - chunk.made_at if chunk.made_at else 0.0
         watched.blame.sent(len(chunk.pcm), spoken_to, kept, self.one_way, now)
@@ -132,6 +153,7 @@ class SessionMeter:
 
     def _stalled(self, utterance: int, stalls: list[Stall], trace: Trace | None) -> None:
         for stall in stalls:
+            self.stalls, self.worst = self.stalls + 1, max(self.worst, stall.seconds)
             if trace:
                 trace.stalls.append((stall.cause.value, stall.seconds))
             self._metrics.stalled(stall.cause, stall.seconds)
@@ -152,7 +174,8 @@ class SessionMeter:
             self._sent[message.epoch] = self._sent.get(message.epoch, 0) + message.samples
             self._metrics.audio_sent.inc(self._seconds(message.samples))
         elif isinstance(message, Ready):
-            self._wire_rate = message.sample_rate
+            self._wire_rate = self.sample_rate = message.sample_rate
+            self.codec = message.codec
         elif isinstance(message, Done | Cancelled | Failed):
             self._ended(message, now)
         elif isinstance(message, ErrorEvent):

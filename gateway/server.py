@@ -6,7 +6,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from playhead.engine import clock
 from playhead.engine.types import EngineEvent
@@ -31,6 +31,7 @@ from playhead.gateway.metrics import Metrics
 from playhead.gateway.observe_server import Gallery, Viewing, is_viewer, viewer_subprotocol
 from playhead.gateway.peer import Peer
 from playhead.gateway.protocol import SUBPROTOCOLS, Wire
+from playhead.gateway.roster_server import SESSIONS_PATH, Roster
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import Settings
 from playhead.gateway.slack import shares, slack
@@ -93,6 +94,7 @@ class GatewayServer:
             load_pages() if pages is None else pages, self.readiness, lambda: self._scrape
         )
         self._gallery = Gallery(self.hub, permitted=settings.observable)
+        self._roster = Roster(self.hub, permitted=settings.observable)
         self._server: Server | None = None
 
     # -- up ---------------------------------------------------------------------------------
@@ -100,10 +102,11 @@ class GatewayServer:
     async def start(self, listener: socket.socket) -> None:
         """Serve on a bound socket (see :func:`bind`)."""
         settings = self.settings
+        peer = partial(Peer, settings=settings, arrivals=self._arrivals, pacemaker=self._pacemaker)
         self._server = await serve(
             self._handle,
             sock=listener,
-            create_connection=cast("type[ServerConnection]", self._peer),
+            create_connection=cast("type[ServerConnection]", peer),
             process_request=self._process_request,
             subprotocols=_SUBPROTOCOLS,
             select_subprotocol=_select_subprotocol,
@@ -202,21 +205,15 @@ class GatewayServer:
 
     # -- connections ------------------------------------------------------------------------
 
-    def _peer(self, *args: Any, **kwargs: Any) -> Peer:
-        return Peer(
-            *args,
-            settings=self.settings,
-            arrivals=self._arrivals,
-            pacemaker=self._pacemaker,
-            **kwargs,
-        )
-
     async def _process_request(self, peer: ServerConnection, request: Request) -> Response | None:
         assert isinstance(peer, Peer)
         try:
-            if request.path.partition("?")[0] == METRICS_PATH:
+            path = request.path.partition("?")[0]
+            if path == METRICS_PATH:
                 self.gate.check_scrape(peer, request)
                 self._scrape = await self.metrics.written()
+            if path == SESSIONS_PATH:
+                return await self._roster.answer(self.gate, peer, request)
             return self._route(peer, request)
         except Denied as denied:
             return upgrade.in_its_words(request, denied, self.gate.refuse(denied))

@@ -52,7 +52,8 @@ class SpeechCall:
     def open(self) -> Ready:
         """Start to speak. Raises :class:`ApiError` for what the session refuses at once."""
         now = clock.monotonic()
-        self._host = self._hub.open(self, self._grant, now, without_resume(self._hub.facts))
+        facts = without_resume(self._hub.facts)
+        self._host = self._hub.open(self, self._grant, now, facts, dialect="http")
         self._grant.enter()
         self._counted = True
         self._host.receive(self._order.hello, now)

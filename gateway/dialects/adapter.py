@@ -177,7 +177,8 @@ class DialectConnection:
         context = _Context(name, self)
         if not hello.reports and self._facts.observed:
             context.silent = SilentListener(self._line, hello, context.receive)
-        context.host = self._hub.open(context, grant, now, self._facts)
+        spoken = type(self._dialect).__name__.lower()
+        context.host = self._hub.open(context, grant, now, self._facts, dialect=spoken)
         self._contexts[name] = context
         if self._one_way is not None:
             context.host.network_delay(self._one_way)
