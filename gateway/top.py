@@ -2,15 +2,18 @@
 
 import argparse
 import math
+import os
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from playhead.engine.clock import monotonic
+from playhead.gateway.roster import MOST_ROWS
 from playhead.gateway.top_figures import Figures, Look, figures, look
+from playhead.gateway.top_rows import Row, least_slack, parse
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
@@ -18,22 +21,26 @@ from rich.table import Table
 from rich.text import Text
 
 TIMEOUT: Final = 2.0
+FIGURES: Final = ("slack", "holds", "lead", "lane", "stalls", "worst")
 LATE: Final = 0.3
 """Seconds of TTFA from which a figure is marked."""
 
 
-def metrics_url(server: str) -> str:
-    """Where a server's metrics are; ``server`` may be any address of it."""
+def address(server: str, path: str) -> str:
+    """Where ``path`` of a server is; ``server`` may be any address of it."""
     base = server if "://" in server else f"http://{server}"
     scheme, _, rest = base.partition("://")
     scheme = {"ws": "http", "wss": "https"}.get(scheme, scheme)
-    return f"{scheme}://{rest.partition('/')[0]}/metrics"
+    return f"{scheme}://{rest.partition('/')[0]}{path}"
 
 
-def fetch(url: str) -> Look:
-    """One look. Raises ``OSError`` when the server does not answer, ``ValueError`` for nonsense."""
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
-        return look(answer.read().decode(), monotonic())
+def fetch(url: str) -> str:
+    """What a server says there. Raises ``OSError`` when it does not."""
+    key = os.environ.get("PLAYHEAD_API_KEY")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        return str(answer.read().decode())
 
 
 def number(value: float, unit: str = "", scale: float = 1.0, digits: int = 0) -> str:
@@ -120,12 +127,38 @@ def stalls_table(found: Mapping[str, Figures]) -> Table:
     return table
 
 
-class Screen:
-    """Remembers the last look at each server."""
+def sessions_table(rows: Sequence[Row], unseen: Sequence[str]) -> Table:
+    """One row per session, those nearest to running dry first. ``unseen``: servers that show none,
+    and why."""
+    table = Table(title="Sessions, least slack first", expand=True, title_justify="left")
+    for name in (*("session", "server", "dialect", "codec", "state"), *FIGURES):
+        table.add_column(name, justify="right" if name in FIGURES else "left")
+    for row in rows:
+        table.add_row(
+            *(row.session, row.server, row.dialect, row.codec, row.state),
+            Text("-" if math.isinf(row.slack) else f"{row.slack:.2f} s", style=_mark(row)),
+            number(row.depth, " s", digits=2),
+            number(row.lead, " s", digits=2),
+            Text(row.lane or "-", style="yellow" if row.lane == "urgent" else ""),
+            Text(f"{row.stalls}", style="red" if row.stalls else ""),
+            f"{row.worst:.2f} s" if row.stalls else "-",
+        )
+    if unseen:
+        table.caption = "; ".join(unseen)
+    return table
 
-    def __init__(self, servers: Sequence[str]) -> None:
-        self._urls = {server: metrics_url(server) for server in servers}
+
+def _mark(row: Row) -> str:
+    return "bold red" if row.slack <= 0 else "yellow" if row.urgent else ""
+
+
+class Screen:
+    """Remembers the last look at each server. ``sessions``: rows of them to show."""
+
+    def __init__(self, servers: Sequence[str], sessions: int = 0) -> None:
+        self._urls = {server: address(server, "/metrics") for server in servers}
         self._looks: dict[str, Look] = {}
+        self._sessions = sessions
 
     def look(self) -> dict[str, Figures | str]:
         """Figures since the last look by server, or why there are none."""
@@ -133,7 +166,7 @@ class Screen:
 
     def _one(self, server: str, url: str) -> Figures | str:
         try:
-            now = fetch(url)
+            now = look(fetch(url), monotonic())
         except (OSError, ValueError) as error:
             self._looks.pop(server, None)
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -142,11 +175,23 @@ class Screen:
         self._looks[server] = now
         return figures(before, now)
 
+    def _sessions_of(self, servers: Iterable[str]) -> Table:
+        rows: list[Row] = []
+        unseen: list[str] = []
+        for server in servers:
+            try:
+                rows += parse(server, fetch(address(server, "/v1/sessions")))
+            except (OSError, ValueError) as error:
+                unseen.append(f"{server} shows no sessions: {error}")
+        return sessions_table(least_slack(rows, self._sessions), unseen)
+
     def render(self) -> Group:
         """All of it."""
         found = self.look()
         well = {server: each for server, each in found.items() if isinstance(each, Figures)}
         parts = [servers_table(found), lanes_table(well), stalls_table(well)]
+        if self._sessions:
+            parts.insert(1, self._sessions_of(well))
         return Group(*(Panel(part, border_style="dim") for part in parts))
 
 
@@ -155,7 +200,10 @@ def run(args: argparse.Namespace) -> int:
     if not 0.1 <= args.interval <= 60:
         print("playhead top: --interval must be from 0.1 to 60 seconds", file=sys.stderr)
         return 2
-    screen = Screen(args.servers)
+    if not 0 <= args.sessions <= MOST_ROWS:
+        print(f"playhead top: --sessions must be from 0 to {MOST_ROWS}", file=sys.stderr)
+        return 2
+    screen = Screen(args.servers, args.sessions)
     first = screen.look()
     if all(isinstance(each, str) for each in first.values()):
         for server, reason in first.items():

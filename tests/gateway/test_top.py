@@ -7,9 +7,13 @@ import sys
 
 import pytest
 from harness import gateway
+from playhead.engine.picture import Belief
 from playhead.gateway import cli
-from playhead.gateway.top import Screen, metrics_url, number
+from playhead.gateway.roster import Listener, roster
+from playhead.gateway.top import Screen, address, number, sessions_table
 from playhead.gateway.top_figures import Look, figures, look
+from playhead.gateway.top_rows import parse
+from rich.text import Text
 
 BEFORE = """# TYPE playhead_ttfa_seconds histogram
 playhead_ttfa_seconds_bucket{le="0.1"} 5
@@ -78,7 +82,7 @@ def test_samples_that_are_not_there_are_nothing() -> None:
     ],
 )
 def test_any_address_of_a_server_will_do(given: str, url: str) -> None:
-    assert metrics_url(given) == url
+    assert address(given, "/metrics") == url
 
 
 def test_numbers() -> None:
@@ -103,8 +107,54 @@ def test_a_running_server_is_drawn(
 
     assert asyncio.run(main()) == 0
     out = capsys.readouterr().out
-    for word in ("Servers", "Lanes", "urgent", "stalls: engine", "does not"):
+    for word in (
+        "Servers",
+        "Lanes",
+        "urgent",
+        "stalls: engine",
+        "does not",
+        "Sessions",
+        "pcm_s16le",
+    ):
         assert word in out
+
+
+def test_a_server_that_shows_no_sessions_says_why(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "220")
+
+    async def main(*flags: str) -> int:
+        async with gateway(demo="off") as running:
+            server = f"127.0.0.1:{running.port}"
+            return await asyncio.to_thread(cli.main, ["top", "--once", server, *flags], {})
+
+    assert asyncio.run(main()) == 0
+    assert "shows no sessions: HTTP Error 403" in capsys.readouterr().out
+    assert asyncio.run(main("--sessions", "0")) == 0
+    assert "Sessions" not in capsys.readouterr().out
+    assert asyncio.run(main("--sessions", "-1")) == 2
+    assert "--sessions must be from 0" in capsys.readouterr().err
+
+
+def test_sessions_that_run_dry_are_marked() -> None:
+    listeners = [
+        Listener("dry", "playhead", "opus", 48_000, 1, "urgent", 3, 0.5),
+        Listener("close", "playhead", "opus", 48_000, 2, "background"),
+        Listener("well", "playhead", "opus", 48_000, 3, "background"),
+    ]
+    beliefs = {
+        number: Belief(runway, runway, 2.0, 0.1, False, False)
+        for number, runway in ((1, 0.0), (2, 0.05), (3, 1.0))
+    }
+    table = sessions_table(parse("here", roster(listeners, beliefs)), [])
+    (slack,) = [column for column in table.columns if column.header == "slack"]
+    cells = [cell for cell in slack.cells if isinstance(cell, Text)]
+    assert [(cell.plain, str(cell.style)) for cell in cells] == [
+        ("0.00 s", "bold red"),
+        ("0.05 s", "yellow"),
+        ("1.00 s", ""),
+    ]
 
 
 def test_a_server_that_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
