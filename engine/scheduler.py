@@ -242,17 +242,10 @@ class Scheduler:
         if result.error is not None:
             self._end(stream, Finish.FAILED, "engine_error", result.error)
             return
-        stream.ready += result.frames
-        stream.words.extend(result.words)
-        if result.boundary and (not stream.boundaries or stream.boundaries[-1] < stream.ready):
-            stream.boundaries.append(stream.ready)
-        # Text that came while the step ran has set it already: what the step saw is older.
-        stream.steppable = not result.ended and (stream.steppable or not result.hungry)
+        stream.made(result)
         for warning in result.warnings:
             self._out.add(warning)
-        if result.ended:
-            stream.ended, stream.finish = True, result.finish
-            self._finish_if_spoken(stream)
+        self._finish_if_spoken(stream)
 
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
         stream = self._streams[chunk.utterance]

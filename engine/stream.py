@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from playhead.engine.lead import LeadLearner
 from playhead.engine.playhead import Playhead
-from playhead.engine.types import Finish, Lane, Request, Word
+from playhead.engine.types import Finish, Lane, Request, StepResult, Word
 
 UNPARK_SLOP = 1e-4
 """Seconds added to the end of a park, so that rounding cannot find it a moment too early."""
@@ -55,6 +55,17 @@ class Stream:
         if self.boundaries:
             return self.boundaries[0] - self.taken, True
         return self.ready - self.taken, not (self.steppable or self.stepping)
+
+    def made(self, result: StepResult) -> None:
+        """What a backbone step made joins what waits for a lane."""
+        self.ready += result.frames
+        self.words.extend(result.words)
+        if result.boundary and (not self.boundaries or self.boundaries[-1] < self.ready):
+            self.boundaries.append(self.ready)
+        # Text that came while the step ran has set it already: what the step saw is older.
+        self.steppable = not result.ended and (self.steppable or not result.hungry)
+        if result.ended:
+            self.ended, self.finish = True, result.finish
 
     def take(self, frames: int, seconds: float) -> int:
         """Hand ``frames``, which last ``seconds``, to a codec lane; returns the first's number."""

@@ -7,7 +7,7 @@ from doubles import HZ, request
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import UNPARK_SLOP, Stream
-from playhead.engine.types import Lane, ListenerState, Word
+from playhead.engine.types import Finish, Lane, ListenerState, StepResult, Word
 
 
 def stream(**state: object) -> Stream:
@@ -88,3 +88,19 @@ def test_a_parked_stream_wakes_when_its_listener_has_played_the_excess() -> None
     assert one.unpark_time(0.5, 10.0) == pytest.approx(10.5 + UNPARK_SLOP)
     one.playhead.hold(ListenerState.PAUSED, 10.1)
     assert one.unpark_time(0.5, 10.0) == math.inf
+
+
+def test_what_a_step_made_is_taken_up() -> None:
+    speaking = stream(steppable=True)
+    word = Word("one", 0, 0, 3)
+    speaking.made(StepResult(1, 4, boundary=True, hungry=False, ended=False, words=(word,)))
+    assert (speaking.ready, list(speaking.words), list(speaking.boundaries)) == (4, [word], [4])
+    assert (speaking.steppable, speaking.ended) == (True, False)
+    speaking.made(StepResult(1, 0, boundary=True, hungry=True, ended=False))
+    assert list(speaking.boundaries) == [4], "one boundary in one place"
+    assert speaking.steppable, "text may have come while the step ran"
+    speaking.made(
+        StepResult(1, 2, boundary=False, hungry=True, ended=True, finish=Finish.LENGTH_BUDGET)
+    )
+    assert (speaking.ready, speaking.steppable) == (6, False)
+    assert (speaking.ended, speaking.finish) == (True, Finish.LENGTH_BUDGET)
