@@ -1,0 +1,125 @@
+"""A server whose way of working can be changed while it runs, for bench/gpu/ablations.py.
+
+``install`` is called before `playhead serve`, in the process that holds the engine too. It follows
+the file that ABLATION names: a JSON object of :class:`Variant` fields. What cannot be changed in a
+running server is set by ABLATION_START before it loads. Not for anything but measurements.
+"""
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from playhead.engine.lead import parse_lead
+from playhead.engine.models.qwen3_tts import cuda_runner
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
+from playhead.engine.scheduler import Scheduler
+from playhead.engine.types import Lane, Urgency
+
+EVERY = 0.1
+STARTS = ("lanes", "flat", "codec-fp32", "codec-bf16-plain", "codec-fp16")
+"""``flat``: lanes without priority. The rest: what decodes, instead of bfloat16 and own kernels."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of working; the defaults are those of the product.
+
+    ``one_stream``: codec lanes use the backbone's stream of the device. ``workers``: dispatches at
+    a time. ``extra``: frames that the device makes ahead, by streams.
+    """
+
+    urgency: str = "reported"
+    lead: str = "learned"
+    ladder: tuple[int, ...] = (1, 2, 4, 8, 16)
+    one_stream: bool = False
+    workers: int = 3
+    extra: tuple[tuple[int, int], ...] = ((32, 1),)
+
+    @classmethod
+    def read(cls, text: str) -> "Variant":
+        """From JSON."""
+        given: dict[str, Any] = json.loads(text)
+        known = {field.name for field in fields(cls)}
+        values = {name: given[name] for name in given.keys() & known}
+        if "ladder" in values:
+            values["ladder"] = tuple(values["ladder"])
+        if "extra" in values:
+            values["extra"] = tuple(tuple(pair) for pair in values["extra"])
+        return cls(**values)
+
+
+class Followed:
+    """The scheduler and the runner of this process, once they are there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.scheduler: Scheduler | None = None
+        self.runner: cuda_runner.CudaRunner | None = None
+        self._streams: dict[Lane, torch.cuda.Stream] = {}
+
+    def follow(self) -> None:
+        """Apply what the file says, whenever it changes; FILE.done says what was applied."""
+        last = ""
+        while True:
+            time.sleep(EVERY)
+            if self.scheduler is None or self.runner is None or not self.path.exists():
+                continue
+            text = self.path.read_text(encoding="utf-8")
+            if text.endswith("\n") and text != last:
+                self._apply(Variant.read(text), self.scheduler, self.runner)
+                self.path.with_suffix(".done").write_text(text, encoding="utf-8")
+                last = text
+
+    def _apply(
+        self, variant: Variant, scheduler: Scheduler, runner: cuda_runner.CudaRunner
+    ) -> None:
+        """Between two loads, when nothing is spoken."""
+        config = replace(
+            scheduler.config, urgency=Urgency(variant.urgency), lead=parse_lead(variant.lead)
+        )
+        model = replace(scheduler.model, chunk_frames=variant.ladder)
+        scheduler.config = scheduler.survey._config = config
+        scheduler.model = scheduler.survey._model = model
+        scheduler.dispatcher._limits = replace(runner.limits, workers=variant.workers)
+        setattr(cuda_runner, "EXTRA_FRAMES", variant.extra)  # noqa: B010 - its type is narrower
+        for lane, codec in runner._lanes.items():
+            own = self._streams.setdefault(lane, codec._stream)
+            codec._stream = runner.lm.stream if variant.one_stream else own
+
+
+def install() -> Followed:
+    """Prepare this process."""
+    _start(os.environ.get("ABLATION_START", "lanes"))
+    followed = Followed(Path(os.environ["ABLATION"]))
+    scheduler_made, runner_made = Scheduler.__init__, cuda_runner.CudaRunner.__init__
+
+    def scheduler(self: Scheduler, *args: Any, **more: Any) -> None:
+        scheduler_made(self, *args, **more)
+        followed.scheduler = self
+
+    def runner(self: cuda_runner.CudaRunner, *args: Any, **more: Any) -> None:
+        runner_made(self, *args, **more)
+        followed.runner = self
+
+    Scheduler.__init__ = scheduler  # type: ignore[method-assign]
+    cuda_runner.CudaRunner.__init__ = runner  # type: ignore[method-assign]
+    threading.Thread(target=followed.follow, name="ablation", daemon=True).start()
+    return followed
+
+
+def _start(name: str) -> None:
+    if name == "flat":
+        cuda_runner.PRIORITIES.update(dict.fromkeys(Lane, 0))
+    elif name == "codec-fp32":
+        cuda_runner._codec_ops = lambda: TorchOps(torch.float32)
+    elif name == "codec-bf16-plain":
+        cuda_runner._codec_ops = lambda: TorchOps(torch.bfloat16)
+    elif name == "codec-fp16":
+        from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+
+        cuda_runner._codec_ops = lambda: TritonOps(torch.float16)

@@ -1,0 +1,220 @@
+"""What each part of the design is worth: one rate, one server, one thing changed at a time.
+
+    python bench/gpu/ablations.py --rate 60 --variants lanes
+    python bench/gpu/ablations.py --rate 60 --variants signals ramps
+    python bench/gpu/ablations.py --rate 60 --variants base --start flat
+
+Starts `playhead serve --model qwen3-tts` with random weights (60 to 100 s) and, without starting
+it anew, measures each variant with the same arrivals and listeners (warm-up, window and what is
+still in flight: about 35 s each). A group names several variants:
+
+    lanes    base, one-stream (all lanes on one stream of the device), serial (and one at a time)
+    signals  none, estimated and reported playheads with leads of 1 and 1.5 s, learned leads; the
+             listeners are not ideal: thresholds, clocks, pauses, 15 % on shaky networks
+    ramps    chunk sizes that begin with 1, 2, 4, 8 or 16 frames, or stay at 1 or at 4
+    ahead    frames that the device makes ahead of the host: none, one, two
+
+What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
+(lanes without priority), codec-fp32, codec-bf16-plain, codec-fp16. --repeat 2 measures all variants
+twice, in turn. Prints a table; writes ablations-START.json to $OUT, or to --out. Needs CUDA.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import serve_rate
+import source_tree
+
+source_tree.link()
+
+from ablated import STARTS, Variant  # noqa: E402
+
+BENCH = Path(__file__).resolve().parent
+PLAYHEAD = serve_rate.COMMAND
+SERVER = f"""import sys
+sys.path.insert(0, {str(BENCH)!r})
+import ablated
+ablated.install()
+{PLAYHEAD}"""
+APPLIED_WITHIN = 10.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A variant and who listens to it."""
+
+    variant: Variant
+    mix: str = "strict"
+
+
+def _signal(urgency: str, lead: str) -> Case:
+    return Case(Variant(urgency=urgency, lead=lead), "shaky")
+
+
+CASES = {
+    "base": Case(Variant()),
+    "one-stream": Case(Variant(one_stream=True)),
+    "serial": Case(Variant(one_stream=True, workers=1)),
+    **{
+        f"{urgency}-{lead}": _signal(urgency, lead)
+        for lead in ("1", "1.5")
+        for urgency in ("none", "estimated", "reported")
+    },
+    **{lead: _signal("reported", lead) for lead in ("learned:1.2", "learned")},
+    "ramp-2": Case(Variant(ladder=(2, 4, 8, 16))),
+    "ramp-4": Case(Variant(ladder=(4, 8, 16))),
+    "ramp-8": Case(Variant(ladder=(8, 16))),
+    "always-1": Case(Variant(ladder=(1,))),
+    "always-4": Case(Variant(ladder=(4,))),
+    "always-16": Case(Variant(ladder=(16,))),
+    "ahead-0": Case(Variant(extra=((1 << 20, 0),))),
+    "ahead-2": Case(Variant(extra=((32, 2),))),
+}
+GROUPS = {
+    "lanes": ("base", "one-stream", "serial"),
+    "signals": tuple(name for name, case in CASES.items() if case.mix == "shaky"),
+    "ramps": ("base", "ramp-2", "ramp-4", "ramp-8", "always-16", "always-4", "always-1"),
+    "ahead": ("ahead-0", "base", "ahead-2"),
+}
+LANES = ("lm", "background", "urgent")
+
+
+def chosen(names: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Names of cases, groups written out."""
+    out: list[str] = []
+    for name in names:
+        if name not in GROUPS and name not in CASES:
+            parser.error(f"{name} is no variant: {', '.join([*GROUPS, *CASES])}")
+        out += GROUPS.get(name, (name,))
+    return out
+
+
+def switch(path: Path, name: str, case: Case) -> None:
+    """Tell the server, and wait until it has obeyed."""
+    # The time makes every order another: the same variant may come twice.
+    text = json.dumps({"name": name, "at": time.time(), **asdict(case.variant)}) + "\n"
+    path.write_text(text, encoding="utf-8")
+    done, until = path.with_suffix(".done"), time.monotonic() + APPLIED_WITHIN
+    while not done.exists() or done.read_text(encoding="utf-8") != text:
+        if time.monotonic() > until:
+            raise SystemExit(f"the server did not take variant {name}")
+        time.sleep(0.05)
+
+
+def measure(
+    server: serve_rate.Server, case: Case, args: argparse.Namespace, env: dict[str, str]
+) -> Any:
+    """Figures of one load."""
+    folder = Path(tempfile.mkdtemp())
+    command = [
+        sys.executable,
+        "-c",
+        "from playhead.gateway.cli import main; raise SystemExit(main())",
+    ]
+    command += ["bench", "run", "--url", server.url, "--rate", str(args.rate)]
+    command += ["--seeds", args.seeds, "--texts", "frames", "--turns", "1", "--mix", case.mix]
+    command += ["--warmup", str(args.warmup), "--window", str(args.window)]
+    command += ["--out", str(folder), "--processes", str(args.processes)]
+    before, began = server.thread_seconds(), time.monotonic()
+    with serve_rate.GpuMeter() as gpu:
+        done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+    seconds = time.monotonic() - began
+    report = folder / "report.json"
+    if not report.exists():
+        return {"failed": (done.stdout + done.stderr)[-2000:]}
+    spent = sum(server.thread_seconds().values()) - sum(before.values())
+    row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
+    return {"seconds": seconds, "cores": spent / seconds, **gpu.figures, **row}
+
+
+def show(name: str, row: dict[str, Any]) -> None:
+    """One line of the table."""
+    if "failed" in row:
+        print(f"{name:14} FAILED {row['failed']}", flush=True)
+        return
+    heard, ttfa, told = row["listener"], row["ttfa"], row["server"]
+    ms = [f"{1e3 * ttfa[p]:7.1f}" if ttfa[p] is not None else "      -" for p in ("p50", "p95")]
+    label = '{{lane="{}"}}'
+    busy = [told.get("playhead_lane_busy_seconds_total" + label.format(lane), 0) for lane in LANES]
+    done = told.get("playhead_lane_batch_sum" + label.format("lm"), 0)
+    steps = told.get("playhead_lane_batch_count" + label.format("lm"), 0) or 1
+    worst, held, c100 = heard["worst"] or 0.0, row["held"] or 0.0, heard["c100"] or 0.0
+    print(
+        f"{name:14} {heard['utterances']:6d} {ms[0]} {ms[1]} {heard['stalled']:7d}"
+        f" {1e3 * worst:6.0f} {c100:7.4f} {held:5.2f} {row['peak_in_flight']:5d}"
+        f" {row['cores']:6.2f}"
+        f" {row['gpu_busy']:5.0%}  {' '.join(f'{share:4.0%}' for share in busy)}"
+        f" {done / steps:5.0f}  {row['verdict']}{'' if not row['faults'] else row['faults']}",
+        flush=True,
+    )
+
+
+def arguments() -> tuple[argparse.Namespace, list[str]]:
+    """What is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rate", type=float, default=60.0, help="near the knee")
+    parser.add_argument("--variants", nargs="+", default=["lanes"])
+    parser.add_argument("--start", choices=STARTS, default="lanes")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--weights", default="random:1.7b")
+    parser.add_argument("--slots", default="1024")
+    parser.add_argument("--context", default="512")
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--warmup", type=float, default=5.0)
+    parser.add_argument("--window", type=float, default=15.0)
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--gateways", type=int, default=0, help="0: all in one process")
+    parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
+    args = parser.parse_args()
+    return args, chosen(args.variants, parser) * args.repeat
+
+
+def main() -> None:
+    """Measure and print."""
+    args, names = arguments()
+    order = Path(tempfile.mkdtemp()) / "variant.json"
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", "ABLATION": str(order)}
+    env["ABLATION_START"] = args.start
+    env["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(source_tree.tree()), env.get("PYTHONPATH")])
+    )
+    serve_rate.COMMAND, serve_rate.START_WITHIN = SERVER, 400.0
+    flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
+    flags += ["--context", args.context, *args.flags.split()]
+    server = serve_rate.Server.start(flags, env, args.out, sample=False, gateways=args.gateways)
+    print(f"started as {args.start}, random weights, ready after {server.start_seconds:.0f} s")
+    rows: list[dict[str, Any]] = []
+    try:
+        warm = argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0, "rate": 5.0})
+        measure(server, CASES["base"], warm, env)
+        print(f"{args.rate:g} requests a second")
+        print(
+            "variant         heard TTFA p50     p95 stalled  worst    C100  held  peak  cores   GPU"
+            "  lm, background, urgent busy; batch"
+        )
+        for name in names:
+            switch(order, name, CASES[name])
+            row = measure(server, CASES[name], args, env)
+            rows.append({"variant": name, "start": args.start, "rate": args.rate, **row})
+            show(name, row)
+            facts = {"weights": "random", "cores": os.cpu_count(), "settings": vars(args)}
+            text = json.dumps({**facts, "rows": rows}, indent=1, default=str)
+            out = args.out / f"ablations-{args.start}.json"
+            out.write_text(text + "\n", encoding="utf-8")
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()
