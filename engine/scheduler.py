@@ -16,7 +16,7 @@ from playhead.engine.meters import Meters
 from playhead.engine.plan import Dispatch, Dispatcher, Plan
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
-from playhead.engine.stream import Stream
+from playhead.engine.stream import ByClient, Stream
 from playhead.engine.survey import Survey
 from playhead.engine.types import (
     ChunkWork,
@@ -45,7 +45,7 @@ class Scheduler:
         self.tally = Tally()
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._streams: dict[int, Stream] = {}
-        self._of_client: dict[str, dict[int, Stream]] = {}
+        self._clients = ByClient()
         self._learners: dict[str, LeadLearner] = {}
         self._delays: dict[str, float] = {}
         self._ledger = ServiceLedger()
@@ -79,7 +79,7 @@ class Scheduler:
             ahead=request.ahead,
         )
         stream = self._streams[request.utterance] = Stream(request, head, learner)
-        self._of_client.setdefault(request.client, {})[request.utterance] = stream
+        self._clients.add(stream)
         self._watch.touch(stream)
         self._ledger.join(request.payer)
         return None
@@ -129,7 +129,7 @@ class Scheduler:
     def delay(self, client: str, one_way: float) -> None:
         """The measured one-way delay to a client, seconds."""
         self._delays[client] = one_way
-        for stream in self._of_client.get(client, {}).values():
+        for stream in self._clients.of(client):
             stream.playhead.one_way = one_way
 
     def forget(self, client: str) -> None:
@@ -185,10 +185,7 @@ class Scheduler:
         message = f"{type(fault).__name__}: {fault}"
         for utterance in dispatch.utterances:
             stream = self._streams[utterance]
-            if dispatch.lane is Lane.LM:
-                stream.stepping = False
-            else:
-                stream.decoding, stream.decoding_seconds = False, 0.0
+            stream.back_from(dispatch.lane)
             if stream.dead:
                 self._release(stream)
             else:
@@ -285,12 +282,8 @@ class Scheduler:
         """Free a dead stream once no lane works on it."""
         if stream.running:
             return
-        request = stream.request
-        del self._streams[request.utterance]
-        of_client = self._of_client[request.client]
-        del of_client[request.utterance]
-        if not of_client:
-            del self._of_client[request.client]
+        del self._streams[stream.request.utterance]
+        self._clients.discard(stream)
         self._watch.forget(stream)
         self._ledger.leave(stream.request.payer)
         self._out.close(stream.request.utterance)

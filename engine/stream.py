@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from playhead.engine.lead import LeadLearner
@@ -78,6 +79,13 @@ class Stream:
         self.queued_at = self.queued_lane = None
         return first
 
+    def back_from(self, lane: Lane) -> None:
+        """Its work in ``lane`` is over, whatever came of it."""
+        if lane is Lane.LM:
+            self.stepping = False
+        else:
+            self.decoding, self.decoding_seconds = False, 0.0
+
     def pop_words(self, before: float) -> tuple[Word, ...]:
         """Words that start before sample ``before``, in order, each once."""
         out = []
@@ -90,3 +98,26 @@ class Stream:
         if self.playhead.frozen or self.playhead.waiting:
             return math.inf
         return now + over + UNPARK_SLOP
+
+
+class ByClient:
+    """Live streams by whose they are."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, dict[int, Stream]] = {}
+
+    def add(self, stream: Stream) -> None:
+        """A stream has begun."""
+        request = stream.request
+        self._streams.setdefault(request.client, {})[request.utterance] = stream
+
+    def discard(self, stream: Stream) -> None:
+        """A stream that was added is over."""
+        own = self._streams[stream.request.client]
+        del own[stream.request.utterance]
+        if not own:
+            del self._streams[stream.request.client]
+
+    def of(self, client: str) -> Collection[Stream]:
+        """The streams of a client."""
+        return self._streams.get(client, {}).values()
