@@ -1,7 +1,8 @@
 """What an onlooker may see of the engine: lanes with their work, and beliefs about listeners."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.stats import EngineStats, snapshot
@@ -23,22 +24,35 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class EnginePicture:
-    """One moment. ``beliefs`` of those asked for that the engine still works for."""
+    """One moment. ``beliefs`` of those asked for that the engine still works for; ``slack``:
+    seconds until the listener runs dry who needs a lane's running work most, less than zero for one
+    that waits, None where nothing runs for anybody who could run dry."""
 
     stats: EngineStats
     running: dict[Lane, tuple[tuple[int, ...], ...]]  # utterances of each batch at work
     beliefs: dict[int, Belief]
+    slack: dict[Lane, float | None] = field(default_factory=dict)
 
 
 def picture(scheduler: Scheduler, utterances: Collection[int], now: float) -> EnginePicture:
     """The engine at ``now``, with beliefs about the listeners of ``utterances``."""
-    running = scheduler.dispatcher.running
-    wanted = [s for s in scheduler.streams() if s.request.utterance in utterances and not s.dead]
+    work = scheduler.dispatcher.running
+    live = {s.request.utterance: s for s in scheduler.streams() if not s.dead}
+    running = {lane: tuple(w.utterances for w in work if w.lane is lane) for lane in Lane}
     return EnginePicture(
         stats=snapshot(scheduler, now),
-        running={lane: tuple(w.utterances for w in running if w.lane is lane) for lane in Lane},
-        beliefs={s.request.utterance: _belief(scheduler, s, now) for s in wanted},
+        running=running,
+        beliefs={n: _belief(scheduler, live[n], now) for n in utterances if n in live},
+        slack={lane: _slack(batches, live, now) for lane, batches in running.items()},
     )
+
+
+def _slack(
+    batches: tuple[tuple[int, ...], ...], live: Mapping[int, Stream], now: float
+) -> float | None:
+    numbers = (number for batch in batches for number in batch if number in live)
+    ends = [live[number].playhead.deadline(now) for number in numbers]
+    return min((end - now for end in ends if math.isfinite(end)), default=None)
 
 
 def _belief(scheduler: Scheduler, stream: Stream, now: float) -> Belief:

@@ -146,6 +146,7 @@ def stats(
 
 def _lane(picture: EnginePicture, lane: Lane) -> dict[str, Any]:
     counted, running = picture.stats.lanes[lane], picture.running.get(lane, ())
+    slack = picture.slack.get(lane)
     return {
         "running": [list(batch[:SHOWN]) for batch in running[:SHOWN]],
         "batches": counted.running,
@@ -154,6 +155,7 @@ def _lane(picture: EnginePicture, lane: Lane) -> dict[str, Any]:
         "dispatches": counted.dispatches,
         "items": counted.items,
         "sojourn": _ms(counted.sojourn_p95),
+        "slack": None if slack is None else _ms(slack),
     }
 
 

@@ -1,6 +1,7 @@
 /** The page: what people press, and what they are told. Pictures are in stage.js. */
 
 import { CrowdPanel, networkControls } from "./experiments.js";
+import { manner, offerManner } from "./manner.js";
 import { Weather } from "./network.js";
 import { Observer } from "./observer.js";
 import { PlayheadClient } from "./playhead.js";
@@ -84,7 +85,7 @@ function speak() {
     return;
   }
   interrupt();
-  const settings = { voice: byId("voice").value || undefined, speed: Number(byId("speed").value) };
+  const settings = manner();
   const byWords = document.querySelector("input[name=pace]:checked").value === "words";
   const utterance = byWords ? client.start(settings) : client.speak(text, settings);
   recorder = new Recorder(client.sampleRate);
@@ -135,23 +136,14 @@ function finished(utterance) {
   if (reason === "lost") notice(message);
 }
 
-/** @param {{voices: string[], voice: string, server: string, model: string}} ready */
-function showVoices({ voices, voice, server: name, model }) {
-  const chosen = byId("voice").value;
-  const options = voices.map((each) => new Option(each, each));
-  byId("voice").replaceChildren(...options);
-  byId("voice").value = voices.includes(chosen) ? chosen : voice;
-  byId("voice").disabled = voices.length < 2;
-  byId("server").textContent = `${name}, ${model}`;
-}
-
 /** @param {{state: string, text: string, code?: string}} detail */
 function linked({ state, text, code }) {
   byId("link").dataset.state = state;
   byId("link-text").textContent = LINKS[state] ?? "Connecting …";
   if (state === "open") {
     if (byId("notice").dataset.topic === "link") notice("");
-    showVoices(client.session);
+    offerManner(client.session);
+    byId("server").textContent = `${client.session.server}, ${client.session.model}`;
     observer.watch(client.session.session);
     if (client.current === null && stage.shown === null) say("Ready.");
   } else if (state === "waiting") notice(text, "warning", "link");

@@ -9,6 +9,9 @@ export class Picture {
   width = 0;
   height = 0;
   #redraw;
+  /** @type {Record<string, string>} fonts as CSS, by weight and size */
+  #fonts = {};
+  #lastFont = "";
 
   /** @param {HTMLCanvasElement} canvas @param {() => void} redraw after a change of size or colours */
   constructor(canvas, redraw) {
@@ -34,7 +37,8 @@ export class Picture {
     const { context } = this;
     context.fillStyle = colour;
     context.textAlign = align;
-    context.font = `${weight} ${size}px ${this.font}`;
+    const font = this.#fonts[`${weight} ${size}`] ??= `${weight} ${size}px ${this.font}`;
+    if (font !== this.#lastFont) context.font = this.#lastFont = font; // it is parsed each time
     context.fillText(text, x, y);
   }
 
@@ -47,6 +51,8 @@ export class Picture {
     const style = getComputedStyle(this.canvas);
     for (const name of COLOURS) this.colours[name] = style.getPropertyValue(`--${name}`).trim();
     this.font = style.fontFamily;
+    this.#fonts = {};
+    this.#lastFont = "";
     const scale = window.devicePixelRatio || 1;
     this.width = this.canvas.clientWidth;
     this.height = this.canvas.clientHeight;

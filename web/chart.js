@@ -48,14 +48,18 @@ export class DepthChart {
       { value: (b) => b.margin, colour: colours.urgent, dash: [2, 3], width: 1.5 },
       { value: (b) => b.depth, colour: colours.belief, dash: [], width: 2 },
     ];
-    for (const line of lines) this.#drawBelief(line, x, y);
+    const known = runs(this.#beliefs, ({ belief }) => belief !== null);
+    for (const line of lines) this.#drawBelief(line, known, x, y);
     context.setLineDash([]);
   }
 
   #top() {
-    const held = this.#truth.map(({ depth }) => depth ?? 0);
-    const known = this.#beliefs.map(({ belief }) => Math.max(belief?.depth ?? 0, belief?.lead ?? 0));
-    return Math.max(LEAST_TOP, ...held, ...known.map((ms) => ms / 1000)) * 1.08;
+    let top = LEAST_TOP;
+    for (const { depth } of this.#truth) top = Math.max(top, depth ?? 0);
+    for (const { belief } of this.#beliefs) {
+      if (belief !== null) top = Math.max(top, belief.depth / 1000, belief.lead / 1000);
+    }
+    return top * 1.08;
   }
 
   /** @param {number} top @param {(seconds: number) => number} y */
@@ -90,14 +94,15 @@ export class DepthChart {
 
   /**
    * @param {{value: (belief: Belief) => number, colour: string, dash: number[], width: number}} line
+   * @param {Array<Array<{at: number, belief: Belief}>>} known
    * @param {(at: number) => number} x @param {(seconds: number) => number} y
    */
-  #drawBelief({ value, colour, dash, width }, x, y) {
+  #drawBelief({ value, colour, dash, width }, known, x, y) {
     const { context } = this.#picture;
     context.strokeStyle = colour;
     context.lineWidth = width;
     context.setLineDash(dash);
-    for (const run of runs(this.#beliefs, ({ belief }) => belief !== null)) {
+    for (const run of known) {
       context.beginPath();
       run.forEach(({ at, belief }, i) => {
         context[i === 0 ? "moveTo" : "lineTo"](x(at), y(value(belief) / 1000));

@@ -1,15 +1,44 @@
-/** The engine's three lanes: what they did in the last seconds, and what runs and waits now. */
+/** The engine's three lanes: what they did in the last seconds, and what they do now. */
 
 import { Picture } from "./canvas.js";
 
 const WINDOW_MS = 10_000;
 const LANES = [["urgent", "Urgent"], ["background", "Background"], ["lm", "Model"]];
 const LABEL = 104;
-const COUNTS = 100;
+const COUNTS = 116;
 const BAR_GAP = 1;
+const NOW_MS = 1000;   // work lasts for some hundredths of a second: what is "now" to an eye
+const READABLE_MS = 300;
 
-/** @typedef {{batches: number, running: number[][], waiting: number, busy: number, items: number}} LaneNow */
-/** @typedef {{time: number, lanes: Record<string, LaneNow>}} Stats */
+/**
+ * @typedef {{batches: number, running: number[][], waiting: number, busy: number, items: number,
+ *   slack?: number | null}} LaneNow
+ * @typedef {{time: number, lanes: Record<string, LaneNow>}} Stats
+ * @typedef {{running: string, waiting: string, batch: string, slack: string, busy: string}} Words
+ *   a lane now, as it is written
+ */
+
+/** @param {number} ms */
+const time = (ms) => (Math.abs(ms) < 1000 ? `${Math.round(ms / 10) * 10} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+/**
+ * A lane now, from the pictures of the last second, newest last.
+ * @param {Array<{time: number, lane: LaneNow}>} pictures at least one
+ * @returns {Words}
+ */
+export function laneWords(pictures) {
+  const [first, last] = [pictures[0], pictures.at(-1)];
+  const batch = Math.max(...pictures.flatMap(({ lane }) => lane.running.map(({ length }) => length)), 0);
+  const slack = pictures.findLast(({ lane }) => typeof lane.slack === "number")?.lane.slack;
+  const share = (last.lane.busy - first.lane.busy) / (last.time - first.time || 1);
+  return {
+    running: String(last.lane.batches),
+    waiting: String(last.lane.waiting),
+    batch: batch === 0 ? "–" : String(batch),
+    slack: slack === undefined ? "–" : slack < 0 ? "dry" : time(slack),
+    busy: `${Math.round(100 * Math.max(0, share))} %`,
+  };
+}
 
 export class LanesView {
   #picture;
@@ -17,8 +46,11 @@ export class LanesView {
   #past = [];
   /** @type {Array<{at: number, lane: string}>} */
   #own = [];
-  /** @type {Stats | null} */
-  #latest = null;
+  /** @type {Stats[]} of the last second */
+  #latest = [];
+  /** @type {Record<string, Words>} */
+  words = {};
+  #wordsAt = -Infinity;
 
   /** @param {HTMLCanvasElement} canvas */
   constructor(canvas) {
@@ -27,9 +59,12 @@ export class LanesView {
 
   /** @param {number} now ms @param {Stats} stats */
   see(now, stats) {
-    const before = this.#latest;
-    this.#latest = stats;
-    if (before === null || stats.time <= before.time) return;
+    const before = this.#latest.at(-1);
+    if (before !== undefined && stats.time < before.time) this.#latest = []; // another server
+    this.#latest.push(stats);
+    while (this.#latest[0].time < stats.time - NOW_MS) this.#latest.shift();
+    this.#say(now);
+    if (before === undefined || stats.time <= before.time) return;
     const change = (name) => Object.fromEntries(LANES.map(([lane]) => {
       return [lane, stats.lanes[lane][name] - before.lanes[lane][name]];
     }));
@@ -44,21 +79,31 @@ export class LanesView {
     while (this.#own[0].at < now - WINDOW_MS) this.#own.shift();
   }
 
+  /** Numbers that change ten times a second cannot be read. @param {number} now ms */
+  #say(now) {
+    if (now - this.#wordsAt < READABLE_MS) return;
+    this.#wordsAt = now;
+    for (const [lane] of LANES) {
+      this.words[lane] = laneWords(this.#latest.map(({ time: at, lanes }) => ({ time: at, lane: lanes[lane] })));
+    }
+  }
+
   /** @param {number} now ms */
   draw(now) {
     const context = this.#picture.clear();
     const { width, height, colours } = this.#picture;
     const tall = height / LANES.length;
-    LANES.forEach(([lane, name], row) => {
-      const top = row * tall;
-      if (row > 0) {
-        context.fillStyle = colours.line;
-        context.fillRect(0, Math.round(top), width, 1);
-      }
-      this.#picture.write(name, 12, top + tall / 2 + 4, colours[lane], { size: 12, weight: 600 });
-      this.#drawPast(lane, top + 6, tall - 12, now);
-      this.#drawNow(lane, top, tall);
-    });
+    context.fillStyle = colours.line;
+    for (let row = 1; row < LANES.length; row += 1) {
+      context.fillRect(0, Math.round(row * tall), width, 1);
+    }
+    context.save();
+    context.beginPath();
+    context.rect(LABEL, 0, width - LABEL - COUNTS, height);
+    context.clip();
+    LANES.forEach(([lane], row) => this.#drawPast(lane, row * tall + 6, tall - 12, now));
+    context.restore();
+    LANES.forEach(([lane, name], row) => this.#drawNow(lane, name, row * tall + tall / 2));
   }
 
   /** @param {string} lane @param {number} top @param {number} tall @param {number} now */
@@ -66,41 +111,43 @@ export class LanesView {
     const { context, width, colours } = this.#picture;
     const room = width - LABEL - COUNTS;
     const x = (at) => LABEL + room - (now - at) / WINDOW_MS * room;
-    context.save();
-    context.beginPath();
-    context.rect(LABEL, top - 6, room, tall + 12);
-    context.clip();
-    context.fillStyle = colours[lane];
+    const bars = new Path2D();
     for (const { at, span, busy, items } of this.#past) {
       if (items[lane] === 0 && busy[lane] <= 0) continue;
       const share = Math.min(1, busy[lane] / span);
       const wide = Math.max(1.5, Math.min(span, 400) / WINDOW_MS * room - BAR_GAP);
       const high = Math.max(2, Math.sqrt(share) * tall);
-      context.globalAlpha = 0.45;
-      context.fillRect(x(at) - wide, top + tall - high, wide, high);
+      bars.rect(x(at) - wide, top + tall - high, wide, high);
     }
+    context.fillStyle = colours[lane];
+    context.globalAlpha = 0.45;
+    context.fill(bars);
     context.globalAlpha = 1;
+    const dots = new Path2D();
     for (const { at, lane: own } of this.#own) {
       if (own !== lane) continue;
-      context.beginPath();
-      context.arc(x(at), top + tall / 2, 4, 0, 2 * Math.PI);
-      context.fillStyle = colours[lane];
-      context.fill();
-      context.lineWidth = 2;
-      context.strokeStyle = colours.field;
-      context.stroke();
+      dots.moveTo(x(at) + 4, top + tall / 2);
+      dots.arc(x(at), top + tall / 2, 4, 0, 2 * Math.PI);
     }
-    context.restore();
+    context.fill(dots);
+    context.lineWidth = 2;
+    context.strokeStyle = colours.field;
+    context.stroke(dots);
   }
 
-  /** @param {string} lane @param {number} top @param {number} tall */
-  #drawNow(lane, top, tall) {
+  /** @param {string} lane @param {string} name @param {number} middle */
+  #drawNow(lane, name, middle) {
     const { width, colours } = this.#picture;
-    const now = this.#latest?.lanes[lane];
-    const middle = top + tall / 2 + 5;
-    const strong = { align: "right", size: 16, weight: 600 };
-    const [running, waiting] = now === undefined ? ["–", "–"] : [now.batches, now.waiting];
-    this.#picture.write(String(running), width - 58, middle, colours.ink, strong);
-    this.#picture.write(`+${waiting}`, width - 12, middle, colours.quiet, { ...strong, weight: 400 });
+    const words = this.words[lane];
+    const small = { size: 11 };
+    const [upper, lower] = [middle - 4, middle + 13];
+    this.#picture.write(name, 12, upper, colours[lane], { size: 12, weight: 600 });
+    this.#picture.write(words === undefined ? "–" : `busy ${words.busy}`, 12, lower, colours.quiet, small);
+    const strong = { align: "right", size: 15, weight: 600 };
+    const { running = "–", waiting = "–", batch = "–", slack = "–" } = words ?? {};
+    this.#picture.write(running, width - 52, upper, colours.ink, strong);
+    this.#picture.write(`+${waiting}`, width - 12, upper, colours.quiet, { ...strong, weight: 400 });
+    const now = batch === "–" ? "idle" : `${batch} a batch · ${slack}`;
+    this.#picture.write(now, width - 12, lower, colours.quiet, { ...small, align: "right" });
   }
 }

@@ -53,21 +53,28 @@ export class PeopleView {
     const pitch = Math.min(WIDEST, room / this.#members.length);
     const left = (width - pitch * this.#members.length) / 2;
     const wide = Math.max(1.5, pitch * 0.68);
+    const floor = height - 12;
+    const x = (i) => left + i * pitch + (pitch - wide) / 2;
+    context.fillStyle = colours.line;
+    for (let i = 0; i < this.#members.length; i += 1) context.fillRect(x(i), floor - 2, wide, 2);
+    /** @type {Record<string, Path2D>} by colour and strength: few fills instead of many */
+    const kinds = {};
     this.#members.forEach(([state, held, lane], i) => {
-      const x = left + i * pitch + (pitch - wide) / 2;
-      const floor = height - 12;
       const high = Math.min(1, held / FULL_MS) * (floor - 12);
-      context.globalAlpha = 1;
-      context.fillStyle = colours.line;
-      context.fillRect(x, floor - 2, wide, 2);
+      const path = kinds[`${lane} ${state === "idle" ? 0.25 : 1}`] ??= new Path2D();
+      path.rect(x(i), floor - high, wide, high);
+    });
+    for (const [kind, path] of Object.entries(kinds)) {
+      const [lane, strength] = kind.split(" ");
       context.fillStyle = colours[lane] ?? colours.edge;
-      context.globalAlpha = state === "idle" ? 0.25 : 1;
-      context.fillRect(x, floor - high, wide, high);
-      const since = now - this.#dry[i];
-      if (since > FLASH_MS) return;
-      context.globalAlpha = 1 - since / FLASH_MS;
-      context.fillStyle = colours.bad;
-      context.fillRect(x, 12, wide, floor - 12);
+      context.globalAlpha = Number(strength);
+      context.fill(path);
+    }
+    context.fillStyle = colours.bad;
+    this.#dry.forEach((at, i) => {
+      if (now - at > FLASH_MS) return;
+      context.globalAlpha = 1 - (now - at) / FLASH_MS;
+      context.fillRect(x(i), 12, wide, floor - 12);
     });
   }
 }

@@ -20,6 +20,8 @@ const SENTENCES = {
   unspeakable_text: ({ message }) => `Some of this was not spoken: ${message}.`,
   unsupported_codec: () => "This server cannot send sound that way. PCM works everywhere.",
   unsupported_rate: () => "This server cannot send sound at that rate. PCM works everywhere.",
+  unknown_language: () => "This server does not speak that language. Choose another.",
+  unsupported_instruct: () => "This voice takes no instruction. Leave it empty.",
   unknown_voice: () => "This server has no such voice. Choose another.",
 };
 

@@ -8,14 +8,20 @@ import { WordsView } from "./words.js";
 /** @typedef {import("./utterance.js").Utterance} Utterance */
 /** @typedef {import("./playhead.js").PlayheadClient} PlayheadClient */
 
+const NUMBERS_MS = 100;   // between two numbers: faster ones cannot be read
 const LINGER_MS = 10_000; // what has scrolled out needs no more pictures
 
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
 
+/** @type {Map<string, string>} */
+const written = new Map();
+
 /** @param {string} id @param {string} text */
 function put(id, text) {
-  if (byId(id).textContent !== text) byId(id).textContent = text;
+  if (written.get(id) === text) return; // a write costs a layout, a look at the page a search
+  written.set(id, text);
+  byId(id).textContent = text;
 }
 
 /** @param {number} value */
@@ -61,7 +67,7 @@ export class Stage {
   begin(utterance, text) {
     this.shown = utterance;
     this.words.show(text);
-    put("said-note", "");
+    byId("said-note").textContent = "";
     put("first", "–");
     put("stalls", "0");
     put("urgent", "–");
@@ -85,9 +91,8 @@ export class Stage {
     this.#lanes.see(now, stats);
     this.#chart.believe(now, stats.own);
     this.#crowd.see(now, stats);
-    for (const [lane, { batches, waiting }] of Object.entries(stats.lanes)) {
-      put(`${lane}-running`, String(batches));
-      put(`${lane}-waiting`, String(waiting));
+    for (const [lane, words] of Object.entries(this.#lanes.words)) {
+      for (const [figure, text] of Object.entries(words)) put(`${lane}-${figure}`, text);
     }
     const own = stats.own;
     put("lead", own === null ? "–" : inSeconds(own.lead / 1000));
@@ -101,6 +106,18 @@ export class Stage {
     return this.shown?.complete && this.shown.outcome === null ? "all sent" : "–";
   }
 
+  /** @param {Utterance} utterance @param {number} depth @param {Array<{samples: number}>} held */
+  #putNumbers(utterance, depth, held) {
+    const now = performance.now();
+    if (now - this.#numbersAt < NUMBERS_MS && utterance.outcome === null) return;
+    this.#numbersAt = now;
+    const inFlight = held.reduce((sum, { samples }) => sum + samples, 0) / this.#client.sampleRate;
+    put("flight", inSeconds(inFlight));
+    put("depth", inSeconds(depth));
+    put("stalls", String(this.#client.position(utterance).underruns));
+  }
+
+  #numbersAt = -Infinity;
   #watched = false;
 
   /** Something moves: keep drawing. */
@@ -141,11 +158,8 @@ export class Stage {
       return epoch === utterance.epoch && samples > 0;
     });
     this.#tape.draw({ chunks: utterance.chunks, heard, held, cut });
-    const inFlight = held.reduce((sum, { samples }) => sum + samples, 0) / client.sampleRate;
-    put("flight", inSeconds(inFlight));
     const depth = over || cut ? 0 : client.depth(utterance);
-    put("depth", inSeconds(depth));
-    put("stalls", String(client.position(utterance).underruns));
+    this.#putNumbers(utterance, depth, held);
     if (over || utterance.cancelling) return null;
     this.stir();
     this.words.mark(utterance.charsHeard(heard));

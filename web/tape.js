@@ -39,7 +39,11 @@ export class Tape {
     const { width, height, colours } = this.#picture;
     const context = this.#picture.clear();
     this.#drawSeconds(scene.heard);
-    for (const chunk of scene.chunks) this.#drawChunk(chunk, scene);
+    for (let i = scene.chunks.length - 1; i >= 0; i -= 1) { // the rest has left to the left
+      const { position, samples } = scene.chunks[i];
+      if (this.#x(position + samples, scene.heard) < 0) break;
+      this.#drawChunk(scene.chunks[i], scene);
+    }
     if (!scene.cut) for (const chunk of scene.held) this.#drawFlight(chunk, scene.heard);
     context.globalAlpha = 1;
     if (scene.chunks.length + scene.held.length === 0) {
@@ -106,15 +110,20 @@ export class Tape {
     const step = PEAK_SAMPLES / this.#rate * this.#pixelsPerSecond;
     const top = 14 + LABEL;
     const room = height - 24 - top;
-    context.fillStyle = colour;
-    for (let i = 0; i < chunk.peaks.length; i += 1) {
+    const first = Math.max(0, Math.ceil(-1 - left / step));
+    const last = Math.min(chunk.peaks.length, Math.ceil((width - left) / step));
+    const [heard, ahead] = [new Path2D(), new Path2D()];
+    for (let i = first; i < last; i += 1) {
       const x = left + i * step;
-      if (x < -step || x > width) continue;
       const tall = Math.max(2, Math.min(1, Math.sqrt(chunk.peaks[i])) * room);
-      context.globalAlpha = x < here ? 0.35 : 1;
       const wide = Math.min(step, right - x);
-      context.fillRect(x + 0.2 * wide, top + (room - tall) / 2, 0.6 * wide, tall);
+      (x < here ? heard : ahead).rect(x + 0.2 * wide, top + (room - tall) / 2, 0.6 * wide, tall);
     }
+    context.fillStyle = colour;
+    context.globalAlpha = 0.35;
+    context.fill(heard);
+    context.globalAlpha = 1;
+    context.fill(ahead);
   }
 
   /** @param {Chunk} chunk @param {number} heard */

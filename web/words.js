@@ -8,6 +8,7 @@ export class WordsView {
   /** @type {Array<{span: HTMLElement, start: number, end: number}>} code points */
   #words = [];
   #heard = 0; // words
+  #marked = false;
 
   /** @param {HTMLElement} box */
   constructor(box) {
@@ -30,6 +31,7 @@ export class WordsView {
     this.#text = text;
     this.#words = [];
     this.#heard = 0;
+    this.#marked = false;
     const parts = [];
     let at = 0;     // UTF-16 units
     let points = 0; // code points
@@ -57,8 +59,11 @@ export class WordsView {
     let count = this.#heard;
     while (count > 0 && this.#words[count - 1].start >= chars) count -= 1;
     while (count < this.#words.length && this.#words[count].start < chars) count += 1;
-    const from = Math.max(0, Math.min(count, this.#heard) - 1);
-    const to = Math.max(count, this.#heard);
+    const before = this.#heard;
+    if (count === before && !over && this.#marked) return; // nothing to change, nothing to lay out
+    this.#marked = true;
+    const from = Math.max(0, Math.min(count, before) - 1);
+    const to = Math.max(count, before);
     this.#heard = count;
     for (let i = from; i < to; i += 1) {
       const now = !over && i === count - 1;

@@ -51,3 +51,26 @@ def test_of_the_dead_nothing_is_believed() -> None:
     one.plan()  # a lane works on it, so it is not released yet
     one.scheduler.cancel(1, one.now)
     assert picture(one.scheduler, (1,), one.now).beliefs == {}
+
+
+def test_the_slack_is_that_of_the_listener_in_greatest_need_of_what_runs() -> None:
+    one = Rig(machine(workers=2), PolicyConfig())
+    for number in (1, 2):
+        one.say(number, "abcd")
+    one.scheduler.hold(2, ListenerState.PAUSED, one.now)
+    one.plan()
+    later = one.now + 0.5
+    slack = picture(one.scheduler, (), later).slack
+    assert slack[Lane.LM] is not None
+    assert slack[Lane.LM] <= 0.0, "it waits for its first sound"
+    assert (slack[Lane.URGENT], slack[Lane.BACKGROUND]) == (None, None)
+
+
+def test_who_is_held_or_dead_cannot_run_dry() -> None:
+    one = Rig(machine(workers=2), PolicyConfig())
+    for number in (1, 2):
+        one.say(number, "abcd")
+    one.plan()
+    one.scheduler.hold(1, ListenerState.PAUSED, one.now)
+    one.scheduler.cancel(2, one.now)
+    assert picture(one.scheduler, (), one.now).slack[Lane.LM] is None

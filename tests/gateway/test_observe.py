@@ -78,7 +78,8 @@ def test_the_offer_says_why_not() -> None:
 def seen() -> EnginePicture:
     running = {lane: ((1, 2),) for lane in Lane}
     beliefs = {4: Belief(0.5, 0.75, 2.0, 0.1, False, False)}
-    return EnginePicture(FakeEngine(lambda events: None).stats(), running, beliefs)
+    slack = {Lane.URGENT: 0.25, Lane.LM: None}
+    return EnginePicture(FakeEngine(lambda events: None).stats(), running, beliefs, slack)
 
 
 def test_stats_are_milliseconds() -> None:
@@ -93,7 +94,9 @@ def test_stats_are_milliseconds() -> None:
         "dispatches": 3,
         "items": 4,
         "sojourn": 10.0,
+        "slack": 250.0,
     }
+    assert [told["lanes"][lane]["slack"] for lane in ("background", "lm")] == [None, None]
     assert told["own"] == {
         "utterance": 4,
         "depth": 500.0,

@@ -58,6 +58,8 @@ class Script:
     refuse_hello: Message | None = None  # answer ``hello`` with this error
     turn_away: bool = False  # refuse the upgrade
     readiness: str = "ready"  # what /readyz tells
+    languages: tuple[str, ...] = ()
+    instruct: bool = False
     words: bool = True  # False: no word times
     crowd: int = 0  # viewers are let in, and see that many listeners
 
@@ -83,6 +85,7 @@ def picture(tick: int, listeners: int) -> Message:
             "dispatches": 9 * tick,
             "items": 9 * tick,
             "sojourn": 12.0,
+            "slack": 320.0,
         }
         for name in ("urgent", "background", "lm")
     }
@@ -323,6 +326,9 @@ class StubServer:
                     "packet_samples": 0,
                     "voice": "sine",
                     "voices": ["sine"],
+                    "language": next(iter(self.script.languages), ""),
+                    "languages": self.script.languages,
+                    "instruct": self.script.instruct,
                     "formats": [],
                     "limits": {},
                     "grace": 30_000,

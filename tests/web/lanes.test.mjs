@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { laneWords } from "../../web/lanes.js";
+
+const seen = (time, more = {}) => ({
+  time, lane: { batches: 0, running: [], waiting: 0, busy: 0, items: 0, slack: null, ...more },
+});
+
+test("a lane that rests says so", () => {
+  assert.deepEqual(laneWords([seen(1000)]),
+    { running: "0", waiting: "0", batch: "–", slack: "–", busy: "0 %" });
+});
+
+test("work of a moment ago is shown long enough to be read; the share is of the time seen", () => {
+  const words = laneWords([
+    seen(1000, { busy: 500, running: [[1, 2, 3], [4]], batches: 2, slack: 1250 }),
+    seen(1500, { busy: 700, running: [[5]], batches: 1, slack: 314 }),
+    seen(2000, { busy: 900, waiting: 7 }),
+  ]);
+  assert.deepEqual(words, { running: "0", waiting: "7", batch: "3", slack: "310 ms", busy: "40 %" });
+});
+
+test("long slack is in seconds; who has run dry is called dry; several workers exceed 100 %", () => {
+  assert.equal(laneWords([seen(0, { slack: 1250 })]).slack, "1.3 s");
+  assert.equal(laneWords([seen(0, { slack: -40 })]).slack, "dry");
+  assert.equal(laneWords([seen(0), seen(1000, { busy: 1500 })]).busy, "150 %");
+});
+
+test("a server that tells no slack is shown without", () => {
+  assert.equal(laneWords([seen(0, { slack: undefined, running: [[1]] })]).slack, "–");
+});
