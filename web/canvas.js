@@ -37,9 +37,20 @@ export class Picture {
     const { context } = this;
     context.fillStyle = colour;
     context.textAlign = align;
-    const font = this.#fonts[`${weight} ${size}`] ??= `${weight} ${size}px ${this.font}`;
-    if (font !== this.#lastFont) context.font = this.#lastFont = font; // it is parsed each time
+    this.#setFont(size, weight);
     context.fillText(text, x, y);
+  }
+
+  /** Width in pixels. @param {string} text @param {{size: number, weight: number}} font */
+  measure(text, { size, weight }) {
+    this.#setFont(size, weight);
+    return this.context.measureText(text).width;
+  }
+
+  /** @param {number} size @param {number} weight */
+  #setFont(size, weight) {
+    const font = this.#fonts[`${weight} ${size}`] ??= `${weight} ${size}px ${this.font}`;
+    if (font !== this.#lastFont) this.context.font = this.#lastFont = font; // parsed each time
   }
 
   #measure() {

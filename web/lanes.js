@@ -5,9 +5,10 @@ import { Picture } from "./canvas.js";
 const WINDOW_MS = 10_000;
 const LANES = [["urgent", "Urgent"], ["background", "Background"], ["lm", "Model"]];
 const LABEL = 104;
-const COUNTS = 116;
+const COUNTS = 112;
 const BAR_GAP = 1;
 const NOW_MS = 1000;   // work lasts for some hundredths of a second: what is "now" to an eye
+const BUSY_MS = 3000;  // busy time is told when work ends, so in lumps
 const READABLE_MS = 300;
 
 /**
@@ -18,24 +19,22 @@ const READABLE_MS = 300;
  *   a lane now, as it is written
  */
 
-/** @param {number} ms */
-const time = (ms) => (Math.abs(ms) < 1000 ? `${Math.round(ms / 10) * 10} ms` : `${(ms / 1000).toFixed(1)} s`);
-
 /**
- * A lane now, from the pictures of the last second, newest last.
+ * A lane now, from the pictures of the last seconds, newest last.
  * @param {Array<{time: number, lane: LaneNow}>} pictures at least one
  * @returns {Words}
  */
 export function laneWords(pictures) {
   const [first, last] = [pictures[0], pictures.at(-1)];
-  const batch = Math.max(...pictures.flatMap(({ lane }) => lane.running.map(({ length }) => length)), 0);
-  const slack = pictures.findLast(({ lane }) => typeof lane.slack === "number")?.lane.slack;
+  const recent = pictures.filter(({ time }) => time >= last.time - NOW_MS);
+  const batch = Math.max(...recent.flatMap(({ lane }) => lane.running.map(({ length }) => length)), 0);
+  const slack = recent.findLast(({ lane }) => typeof lane.slack === "number")?.lane.slack;
   const share = (last.lane.busy - first.lane.busy) / (last.time - first.time || 1);
   return {
     running: String(last.lane.batches),
     waiting: String(last.lane.waiting),
     batch: batch === 0 ? "–" : String(batch),
-    slack: slack === undefined ? "–" : slack < 0 ? "dry" : time(slack),
+    slack: slack === undefined ? "–" : slack < 0 ? "dry" : `${(slack / 1000).toFixed(1)} s`,
     busy: `${Math.round(100 * Math.max(0, share))} %`,
   };
 }
@@ -46,7 +45,7 @@ export class LanesView {
   #past = [];
   /** @type {Array<{at: number, lane: string}>} */
   #own = [];
-  /** @type {Stats[]} of the last second */
+  /** @type {Stats[]} of the last seconds */
   #latest = [];
   /** @type {Record<string, Words>} */
   words = {};
@@ -62,7 +61,7 @@ export class LanesView {
     const before = this.#latest.at(-1);
     if (before !== undefined && stats.time < before.time) this.#latest = []; // another server
     this.#latest.push(stats);
-    while (this.#latest[0].time < stats.time - NOW_MS) this.#latest.shift();
+    while (this.#latest[0].time < stats.time - BUSY_MS) this.#latest.shift();
     this.#say(now);
     if (before === undefined || stats.time <= before.time) return;
     const change = (name) => Object.fromEntries(LANES.map(([lane]) => {
@@ -129,10 +128,10 @@ export class LanesView {
       dots.moveTo(x(at) + 4, top + tall / 2);
       dots.arc(x(at), top + tall / 2, 4, 0, 2 * Math.PI);
     }
-    context.fill(dots);
-    context.lineWidth = 2;
+    context.lineWidth = 4; // a rim of 2 around each
     context.strokeStyle = colours.field;
     context.stroke(dots);
+    context.fill(dots);
   }
 
   /** @param {string} lane @param {string} name @param {number} middle */
@@ -147,7 +146,7 @@ export class LanesView {
     const { running = "–", waiting = "–", batch = "–", slack = "–" } = words ?? {};
     this.#picture.write(running, width - 52, upper, colours.ink, strong);
     this.#picture.write(`+${waiting}`, width - 12, upper, colours.quiet, { ...strong, weight: 400 });
-    const now = batch === "–" ? "idle" : `${batch} a batch · ${slack}`;
+    const now = batch === "–" ? "idle" : `batch ${batch} · ${slack}`;
     this.#picture.write(now, width - 12, lower, colours.quiet, { ...small, align: "right" });
   }
 }

@@ -1,5 +1,7 @@
 /** How a text shall be spoken: only what the server's model takes is offered. */
 
+const AUTO = "auto"; // left to the model: no language of its own
+
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
 
@@ -18,12 +20,13 @@ function fill(list, values, usual) {
  *   instruct?: boolean}} ready the server's
  */
 export function offerManner({ voices, voice, languages = [], language = "", instruct = false }) {
+  const choice = languages.filter((each) => each !== AUTO).length > 1;
   fill(byId("voice"), voices, voice);
   byId("voice").disabled = voices.length < 2;
   fill(byId("language"), languages, language);
-  byId("language-field").hidden = languages.length < 2;
+  byId("language-field").hidden = !choice;
   byId("instruct-field").hidden = !instruct;
-  byId("manner").hidden = languages.length < 2 && !instruct;
+  byId("manner").hidden = !choice && !instruct;
 }
 
 /** What was chosen of what is offered, as settings of an utterance. */

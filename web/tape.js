@@ -14,13 +14,15 @@ const PLAYHEAD = 0.22;         // of the width
 const SECONDS_SHOWN = 4.5;     // on a desk; less on a phone
 const LEAST_PIXELS_PER_SECOND = 100;
 const LABEL = 16;              // height of the line with the slack
-const NARROWEST_LABEL = 30;
+const FONT = { size: 11, weight: 600 };
 
 export class Tape {
   #picture;
   #rate;
   /** @type {Scene} */
   #scene = { chunks: [], heard: 0, held: [], cut: false };
+  /** @type {WeakMap<Chunk, {text: string, wide: number}>} */
+  #labels = new WeakMap();
 
   /** @param {HTMLCanvasElement} canvas @param {number} rate wire sample rate, Hz */
   constructor(canvas, rate) {
@@ -98,9 +100,22 @@ export class Tape {
     context.roundRect(left + 0.5, 10, Math.max(1, right - left - 1.5), height - 30, 4);
     context.fill();
     this.#drawPeaks(chunk, left, right, colour);
-    if (right - left < NARROWEST_LABEL || cut) return;
+    if (cut) return;
+    const { text, wide } = this.#label(chunk);
+    if (right - left < wide + 10) return;
     context.globalAlpha = right <= here ? 0.55 : 1;
-    this.#picture.write(slackOf(chunk), left + 7, 10 + LABEL, colour, { size: 11, weight: 600 });
+    this.#picture.write(text, left + 7, 10 + LABEL, colour, FONT);
+  }
+
+  /** What is written on a chunk, and its width: measured once. @param {Chunk} chunk */
+  #label(chunk) {
+    let label = this.#labels.get(chunk);
+    if (label === undefined) {
+      const text = slackOf(chunk);
+      label = { text, wide: this.#picture.measure(text, FONT) };
+      this.#labels.set(chunk, label);
+    }
+    return label;
   }
 
   /** @param {Chunk} chunk @param {number} left @param {number} right @param {string} colour */

@@ -14,11 +14,12 @@ test("a lane that rests says so", () => {
 
 test("work of a moment ago is shown long enough to be read; the share is of the time seen", () => {
   const words = laneWords([
+    seen(900, { busy: 480, running: [[1, 2, 3, 4, 5]] }), // too long ago for a batch of now
     seen(1000, { busy: 500, running: [[1, 2, 3], [4]], batches: 2, slack: 1250 }),
     seen(1500, { busy: 700, running: [[5]], batches: 1, slack: 314 }),
     seen(2000, { busy: 900, waiting: 7 }),
   ]);
-  assert.deepEqual(words, { running: "0", waiting: "7", batch: "3", slack: "310 ms", busy: "40 %" });
+  assert.deepEqual(words, { running: "0", waiting: "7", batch: "3", slack: "0.3 s", busy: "38 %" });
 });
 
 test("long slack is in seconds; who has run dry is called dry; several workers exceed 100 %", () => {

@@ -311,6 +311,7 @@ def test_fits_every_screen(
     browser: Browser, server: StubServer, shots: Path | None, scheme: str, size: str
 ) -> None:
     viewport = PHONE if size == "phone" else DESKTOP
+    server.script = Script(crowd=20)
     visit = open_page(
         browser,
         server.url,
@@ -319,7 +320,7 @@ def test_fits_every_screen(
         color_scheme=scheme,
     )
     before = visit.js("document.querySelector('main').offsetHeight")
-    visit.speak(visit.page.input_value("#text"), Script(samples=120_000, burst=24))
+    visit.speak(visit.page.input_value("#text"), Script(samples=120_000, burst=24, crowd=20))
     visit.until("positions.some((p) => p.consumed > 6000)")
     assert visit.js("document.documentElement.scrollWidth <= innerWidth")
     if shots is not None:

@@ -21,7 +21,7 @@ def settings(visit: StubVisit) -> dict[str, object]:
 
 
 def test_a_model_that_takes_neither_is_offered_neither(visit: StubVisit) -> None:
-    offer(visit, Script(samples=6_000, languages=("en",)))
+    offer(visit, Script(samples=6_000, languages=("english", "auto")))
     for control in ("#manner", "#language", "#instruct"):
         assert not visit.page.is_visible(control)
     visit.js("document.querySelector('#instruct').value = 'left from another server'")
