@@ -16,6 +16,7 @@ from browser_rig import (
     speech,
     unpack,
 )
+from page_frames import measure
 from playwright.sync_api import Browser
 from stub_server import AMPLITUDE, HZ, RATE, Message, Script, StubServer
 
@@ -50,8 +51,7 @@ def test_speaks_to_the_end_and_reports(visit: StubVisit) -> None:
     assert states[0] == "prebuffer"
     assert states[-1] == "drained"
     assert reports[-1]["heard"] == 36_000
-    gaps = np.diff([r["time"] for r in reports])
-    assert gaps.max() < 700, "a report about every 250 ms"
+    assert 0.2 <= report_interval(reports) <= 0.35
     assert any(r["echo"] for r in reports)
     assert_one_sine(visit, 36_000)
     assert_true_depth(visit, reports)
@@ -59,6 +59,14 @@ def test_speaks_to_the_end_and_reports(visit: StubVisit) -> None:
     assert visit.page.inner_text("#stalls") == "0"
     assert visit.js("document.querySelectorAll('#said .heard').length") == 10
     assert visit.complaints == []
+
+
+def report_interval(reports: list[Message]) -> float:
+    """The usual distance of two reports while it plays, in seconds of what was played: the audio
+    graph's own clock, which no busy machine delays."""
+    consumed = [r["consumed"] for r in reports if r["state"] == "playing"]
+    assert len(consumed) >= 4
+    return float(np.median(np.diff(consumed))) / RATE
 
 
 def assert_true_depth(visit: StubVisit, reports: list[Message]) -> None:
@@ -193,16 +201,14 @@ def test_a_suspended_context_is_reported_and_recovers(visit: StubVisit) -> None:
 
 def test_a_frame_is_drawn_in_a_fraction_of_its_time(browser: Browser, server: StubServer) -> None:
     """With speech and a crowd of fifty: sixty frames a second leave 16.7 ms for each."""
-    server.script = Script(samples=36_000, crowd=50)
+    server.script = Script(samples=96_000, crowd=50)
     visit = open_page(browser, server.url, lambda page: StubVisit(page, server=server))
     visit.until("document.querySelector('#crowd-note').textContent.startsWith('51 sessions')")
     visit.ask(SENTENCE)
-    visit.until("positions.some((p) => p.consumed > 12000)")
-    visit.js("frames_.length = 0")
-    visit.finish()
-    costs = visit.js("frames_")
-    assert len(costs) >= 10
-    assert np.median(costs) < 8.0
+    visit.until("positions.some((p) => p.consumed > 6000)")
+    cost = measure(visit, 2.0)
+    assert cost["median"] < 5.0
+    assert cost["layouts_per_frame"] < 1.0, "words and numbers change less often than pictures"
     assert visit.page.inner_text("#belief") == "0.90 s"
     assert visit.complaints == []
     visit.page.context.close()
@@ -227,9 +233,7 @@ def test_a_hidden_page_goes_on_reporting(visit: StubVisit) -> None:
     visit.finish()
     reports = visit.server.of("report")
     assert_honest(reports)
-    playing = [r["time"] for r in reports if r["state"] == "playing"]
-    assert len(playing) >= 5
-    assert np.median(np.diff(playing)) < 400
+    assert 0.2 <= report_interval(reports) <= 0.35
     assert_one_sine(visit, 44_000)
 
 
