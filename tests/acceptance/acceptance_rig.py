@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asr import transcribe, word_error_rate
+from playhead.codecs.wav import read_wav
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENVIRONMENTS = Path(os.environ.get("PLAYHEAD_ACCEPTANCE", ROOT / "build" / "acceptance"))
 CLIENTS = Path(__file__).resolve().parent / "clients"
+CLIENT_SECONDS = 90
+"""More than any client takes: two turns of some 8 s, each as long as it lasts."""
 TEXT = (
     "The quick brown fox jumps over the lazy dog. It was a bright cold day in April, and the "
     "clocks were striking thirteen."
@@ -48,11 +52,17 @@ class Served:
 
 
 @contextlib.contextmanager
-def serve(*flags: str) -> Iterator[Served]:
+def serve(*flags: str, **variables: str) -> Iterator[Served]:
     """``playhead serve`` with the bundled voice, on free ports."""
     command = [Path(sys.executable).with_name("playhead"), "serve", "--port", "0", *flags]
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"} | variables
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,  # what interrupts a client must not reach its server
+    ) as process:
         assert process.stdout is not None
         lines = process.stdout.readline() + process.stdout.readline()
         found = re.findall(r"https?://[\w.\[\]:]+:\d+", lines)
@@ -73,13 +83,40 @@ class Result:
     audio: Path
 
 
+def python_of(environment: str) -> Path:
+    """The interpreter of ``environment``; skips where that has not been installed."""
+    python = ENVIRONMENTS / environment / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"scripts/acceptance installs the environment {environment}")
+    return python
+
+
+def right(result: Result) -> None:
+    """The speech is what was written, and came in pieces."""
+    pcm, rate = read_wav(result.audio)
+    assert word_error_rate(TEXT, transcribe(pcm, rate)) <= 0.1
+    assert result.told["pieces"] > 3
+
+
+def streamed(result: Result) -> None:
+    """It came while it was made: that runs about 2 s ahead of a listener."""
+    told = result.told
+    assert told["last"] - told["first"] > 0.5 * (told["seconds"] - 2.5), told
+
+
+def timed(words: list[Any]) -> None:
+    """Times go up, and the words are those of the text, in order."""
+    times = [start for _, start in words]
+    assert times == sorted(times), words
+    plain = re.findall(r"\w+", " ".join(word for word, _ in words).lower())
+    assert plain == re.findall(r"\w+", TEXT.lower())
+
+
 def run_client(
     environment: str, script: str, *args: str, out: Path, text: str = TEXT, **variables: str
 ) -> Result:
     """Run a client in ``environment``; skips where that has not been installed."""
-    python = ENVIRONMENTS / environment / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"scripts/acceptance installs the environment {environment}")
+    python = python_of(environment)
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     names = {
         name if name.isupper() else f"PLAYHEAD_{name.upper()}": value
@@ -90,7 +127,7 @@ def run_client(
         env=kept | names | {"PLAYHEAD_OUT": str(out), "PLAYHEAD_TEXT": text},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=CLIENT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

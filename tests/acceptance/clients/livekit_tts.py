@@ -10,11 +10,13 @@ from typing import Any
 import aiohttp
 from common import HTTP, TEXT, WS, Heard
 
-PLUGIN = sys.argv[1]
+PLUGIN = sys.argv[1].removesuffix("-http")
+# The whole text in one HTTP request: synthesize(), where stream() would take a socket.
+WHOLE = PLUGIN == "openai" or sys.argv[1].endswith("-http")
 
 
 def plugin(session: aiohttp.ClientSession) -> Any:
-    base = WS.replace("ws://", "http://")
+    base = HTTP if WHOLE else WS.replace("ws://", "http://")
     if PLUGIN == "cartesia":
         from livekit.plugins import cartesia
 
@@ -44,7 +46,7 @@ async def main() -> None:
     heard = Heard(24_000)
     async with aiohttp.ClientSession() as session:
         tts = plugin(session)
-        if PLUGIN == "openai":
+        if WHOLE:
             stream = tts.synthesize(TEXT)
         else:
             stream = tts.stream()
@@ -56,8 +58,8 @@ async def main() -> None:
             for timed in event.frame.userdata.get("lk.timed_transcripts", ()):
                 heard.words.append((str(timed), float(timed.start_time or 0.0)))
         await stream.aclose()
-        doomed = tts.synthesize(TEXT * 8) if PLUGIN == "openai" else tts.stream()
-        if PLUGIN != "openai":
+        doomed = tts.synthesize(TEXT * 8) if WHOLE else tts.stream()
+        if not WHOLE:
             doomed.push_text(TEXT * 8)
         async for _ in doomed:
             break

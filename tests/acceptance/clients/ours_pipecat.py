@@ -12,8 +12,24 @@ from pipecat.frames.frames import (
     TTSAudioRawFrame,
     TTSTextFrame,
 )
+from pipecat.observers.base_observer import BaseObserver, FramePushed
 from pipecat.tests.utils import SleepFrame, run_test
 from playhead.client.integrations.pipecat import PlayheadTTSService
+
+
+class Ears(BaseObserver):
+    """Hears each piece of sound when the service pushes it."""
+
+    def __init__(self, heard: Heard) -> None:
+        super().__init__()
+        self._heard = heard
+        self._seen: set[int] = set()
+
+    async def on_push_frame(self, data: FramePushed) -> None:
+        frame = data.frame
+        if isinstance(frame, TTSAudioRawFrame) and frame.id not in self._seen:
+            self._seen.add(frame.id)
+            self._heard.add(frame.audio)
 
 
 def turn(text: str) -> list:
@@ -32,10 +48,9 @@ async def main() -> None:
             SleepFrame(sleep=9.0),
         ],
         start_timeout=10.0,
+        observers=[Ears(heard)],
     )
     for frame in down:
-        if isinstance(frame, TTSAudioRawFrame):
-            heard.add(frame.audio)
         if isinstance(frame, TTSTextFrame):
             heard.words.append((frame.text, (frame.pts or 0) / 1e9))
     cut: list[tuple[str, str]] = []

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from typing import Any
 
+import aiohttp
 from common import HTTP, TEXT, WS, Heard
 from pipecat.frames.frames import (
     InterruptionFrame,
@@ -14,12 +15,47 @@ from pipecat.frames.frames import (
     TTSSpeakFrame,
     TTSTextFrame,
 )
+from pipecat.observers.base_observer import BaseObserver, FramePushed
 from pipecat.tests.utils import SleepFrame, run_test
 
 SERVICE = sys.argv[1]
 
 
-def service() -> Any:
+class Ears(BaseObserver):
+    """Hears each piece of sound when the service pushes it."""
+
+    def __init__(self, heard: Heard) -> None:
+        super().__init__()
+        self._heard = heard
+        self._seen: set[int] = set()
+
+    async def on_push_frame(self, data: FramePushed) -> None:
+        frame = data.frame
+        if isinstance(frame, TTSAudioRawFrame) and frame.id not in self._seen:
+            self._seen.add(frame.id)
+            self._heard.add(frame.audio)
+
+
+def service(session: aiohttp.ClientSession) -> Any:
+    if SERVICE == "cartesia-http":
+        from pipecat.services.cartesia.tts import CartesiaHttpTTSService
+
+        return CartesiaHttpTTSService(
+            api_key="none",
+            base_url=HTTP,
+            settings=CartesiaHttpTTSService.Settings(voice="a0e99841-438c-4a64-b679-ae501e7d6091"),
+            sample_rate=24_000,
+        )
+    if SERVICE == "elevenlabs-http":
+        from pipecat.services.elevenlabs.tts import ElevenLabsHttpTTSService
+
+        return ElevenLabsHttpTTSService(
+            api_key="none",
+            base_url=HTTP,
+            aiohttp_session=session,
+            settings=ElevenLabsHttpTTSService.Settings(voice="21m00Tcm4TlvDq8ikWAM"),
+            sample_rate=24_000,
+        )
     if SERVICE == "cartesia":
         from pipecat.services.cartesia.tts import CartesiaTTSService
 
@@ -54,19 +90,24 @@ def service() -> Any:
 
 
 async def main() -> None:
+    async with aiohttp.ClientSession() as session:
+        await turns(session)
+
+
+async def turns(session: aiohttp.ClientSession) -> None:
     heard = Heard(24_000)
     turn = [LLMFullResponseStartFrame()]
     turn += [LLMTextFrame(word + " ") for word in TEXT.split(" ")]
     turn += [LLMFullResponseEndFrame(), SleepFrame(sleep=9.0)]
-    down, up = await run_test(service(), frames_to_send=turn, start_timeout=10.0)
+    down, up = await run_test(
+        service(session), frames_to_send=turn, start_timeout=10.0, observers=[Ears(heard)]
+    )
     for frame in down:
-        if isinstance(frame, TTSAudioRawFrame):
-            heard.add(frame.audio)
         if isinstance(frame, TTSTextFrame):
             heard.words.append((frame.text, (frame.pts or 0) / 1e9))
     doomed = [TTSSpeakFrame(TEXT * 8), SleepFrame(sleep=1.5), InterruptionFrame()]
     down2, _ = await run_test(
-        service(), frames_to_send=[*doomed, SleepFrame(sleep=1.0)], start_timeout=10.0
+        service(session), frames_to_send=[*doomed, SleepFrame(sleep=1.0)], start_timeout=10.0
     )
     audio = [frame.audio for frame in down2 if isinstance(frame, TTSAudioRawFrame)]
     errors = [str(frame) for frame in up if "Error" in type(frame).__name__]
