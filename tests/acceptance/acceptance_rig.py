@@ -20,6 +20,8 @@ from playhead.codecs.wav import read_wav
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENVIRONMENTS = Path(os.environ.get("PLAYHEAD_ACCEPTANCE", ROOT / "build" / "acceptance"))
 CLIENTS = Path(__file__).resolve().parent / "clients"
+OWN = ""
+"""The environment that the tests themselves run in."""
 CLIENT_SECONDS = 90
 """More than any client takes: two turns of some 8 s, each as long as it lasts."""
 TEXT = (
@@ -85,16 +87,18 @@ class Result:
 
 def python_of(environment: str) -> Path:
     """The interpreter of ``environment``; skips where that has not been installed."""
+    if environment == OWN:
+        return Path(sys.executable)
     python = ENVIRONMENTS / environment / "bin" / "python"
     if not python.exists():
         pytest.skip(f"scripts/acceptance installs the environment {environment}")
     return python
 
 
-def right(result: Result) -> None:
+def right(result: Result, text: str = TEXT) -> None:
     """The speech is what was written, and came in pieces."""
     pcm, rate = read_wav(result.audio)
-    assert word_error_rate(TEXT, transcribe(pcm, rate)) <= 0.1
+    assert word_error_rate(text, transcribe(pcm, rate)) <= 0.1
     assert result.told["pieces"] > 3
 
 
@@ -104,12 +108,12 @@ def streamed(result: Result) -> None:
     assert told["last"] - told["first"] > 0.5 * (told["seconds"] - 2.5), told
 
 
-def timed(words: list[Any]) -> None:
+def timed(words: list[Any], text: str = TEXT) -> None:
     """Times go up, and the words are those of the text, in order."""
     times = [start for _, start in words]
     assert times == sorted(times), words
     plain = re.findall(r"\w+", " ".join(word for word, _ in words).lower())
-    assert plain == re.findall(r"\w+", TEXT.lower())
+    assert plain == re.findall(r"\w+", text.lower())
 
 
 def run_client(

@@ -4,7 +4,7 @@ import pytest
 from acceptance_rig import ENVIRONMENTS
 
 
-@pytest.fixture(scope="session", autouse=True)
-def environments() -> None:
-    if not ENVIRONMENTS.is_dir():
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before the servers of a module are started."""
+    if item.get_closest_marker("acceptance") is not None and not ENVIRONMENTS.is_dir():
         pytest.skip("scripts/acceptance installs the clients")
