@@ -4,7 +4,7 @@ list of 24 (the odd half is beside it). Each test states the right behaviour.
 Others of the list are covered where their code is:
 
 * 2, 32 streams and a first chunk of one frame leave everybody dry (sgl-project/sglang-omni#1234):
-  below, and ``bench slo`` with its curve in docs/benchmarks.md.
+  below; the curves of a real server are in docs/benchmarks.md (time to first audio and C100).
 * 6, a click at every seam (cloudflare/agents#1736): tests/web/resampler.test.mjs "a sine in 50
   chunks comes out as one continuous sine" and buffer.test.mjs "chunk seams are untouched".
 * 8, a header in every chunk (roryeckel/wyoming_openai#73): tests/gateway/api/test_speech.py,
@@ -17,25 +17,33 @@ Others of the list are covered where their code is:
 import asyncio
 import time
 
+import numpy as np
 import pytest
 import uvloop
+from dialect_kit import facts
 from fake_engine import CHUNK, RATE
 from harness import Client, eventually, gateway
 from playhead.client.player import Player
 from playhead.client.track import PlayerConfig
+from playhead.codecs import registry as codecs
 from playhead.engine import clock, costs
 from playhead.engine.policy import PolicyConfig
+from playhead.engine.sim_listener import Mix
 from playhead.engine.simulator import Scenario, Simulator
 from playhead.engine.types import ListenerState, Urgency
+from playhead.gateway.effects import ForwardReport, Submit
 from playhead.gateway.messages import (
     Audio,
     Cancel,
     Cancelled,
     ErrorEvent,
+    Hello,
     PlaybackReport,
     Started,
     Text,
 )
+from playhead.gateway.session import Session
+from session_kit import chunk, of, sent
 
 
 def test_2_the_default_keeps_worst_stalls_below_100_ms_at_its_load() -> None:
@@ -45,6 +53,19 @@ def test_2_the_default_keeps_worst_stalls_below_100_ms_at_its_load() -> None:
     outcome = Simulator(scenario).run()
     assert outcome.utterances > 15
     assert outcome.share(outcome.stalled_100) <= 0.02
+
+
+@pytest.mark.parametrize("rate", [2.0, 6.0])
+def test_2_first_chunks_of_one_frame_cost_nobody_a_gap(rate: float) -> None:
+    """The same report, on an accelerator with 11 and 34 streams: each first chunk is one frame
+    of 80 ms, and what follows is in time."""
+    policy = PolicyConfig(Urgency.REPORTED, max_live=10_000)
+    mix = Mix(ideal=True)
+    scenario = Scenario(costs.accelerator(), policy, mix=mix, rate=rate, warmup=2.0, window=6.0)
+    outcome = Simulator(scenario).run()
+    assert outcome.utterances > rate * 4
+    assert (outcome.refused, outcome.stalled_100) == (0, 0)
+    assert sorted(outcome.ttfa)[-1] < 0.2, "nobody pays for it with a later first sound"
 
 
 def test_4_a_stall_is_told_even_when_the_mean_is_faster_than_real_time() -> None:
@@ -174,3 +195,40 @@ def test_22_a_loop_that_stands_still_for_less_than_the_lead_is_not_heard() -> No
             assert (counters.underruns, counters.starved) == (0, 0.0)
 
     uvloop.run(main())
+
+
+def test_22_a_resampler_that_gives_nothing_yet_moves_nobody_on() -> None:
+    """pipecat-ai/pipecat#5592: pieces that came out of the resampler empty were paced as if they
+    had been sound, and ever more of it was held back."""
+    known = facts()
+    session = Session(known, session="s", token="t", client="c", now=0.0)
+    session.receive(Hello(sample_rate=16_000), 0.0)
+    (submitted,) = of(Submit, session.receive(Text("one two three."), 0.0))
+    number = submitted.request.utterance
+    encoder = codecs.encoder(codecs.open_format("pcm_s16le", 16_000), 24_000)
+    told, empty = [], 0
+    for piece in range(60):  # 24 kHz in pieces of 1 ms
+        encoded = encoder.encode(np.zeros(24, np.float32))
+        empty += not encoded.samples
+        made = chunk(number, piece * 24, 24)
+        told += sent(session.audio(number, encoded, made, False, 0.0))
+    audio = [message for message in told if isinstance(message, Audio)]
+    assert empty >= 5
+    assert all(message.samples for message in audio)
+    total = 0
+    for message in audio:
+        assert message.position == total
+        total += message.samples
+    assert 0 < total <= 60 * 16
+    report = PlaybackReport(
+        epoch=audio[0].epoch,
+        received=total,
+        consumed=total,
+        heard=total,
+        buffered=0,
+        state=ListenerState.STALLED,
+        time=1.0,
+    )
+    (forwarded,) = of(ForwardReport, session.receive(report, 1.0))
+    # Of what the model made, the listener is behind by what the resampler holds, and no more.
+    assert forwarded.report.received == pytest.approx(total * 1.5, abs=2)
