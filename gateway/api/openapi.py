@@ -8,6 +8,21 @@ from playhead.gateway.api.voices import MODELS, VOICES
 from playhead.gateway.session_types import ServerFacts
 
 _JSON = "application/json"
+VENDORS = {
+    "/tts/bytes": ("Cartesia: a body of sound", "audio/*"),
+    "/tts/sse": ("Cartesia: events, with word times where they are asked for", EVENTS),
+    "/v1/text-to-speech/{voice}": ("ElevenLabs: a body of sound", "audio/*"),
+    "/v1/text-to-speech/{voice}/stream": ("ElevenLabs: the same", "audio/*"),
+    "/v1/text-to-speech/{voice}/with-timestamps": (
+        "ElevenLabs: sound and its characters' times in one object",
+        _JSON,
+    ),
+    "/v1/text-to-speech/{voice}/stream/with-timestamps": (
+        "ElevenLabs: one object a line as speech is made",
+        _JSON,
+    ),
+}
+"""Paths that answer as another vendor's do: summary and media type."""
 
 
 def document(facts: ServerFacts) -> dict[str, Any]:
@@ -21,6 +36,7 @@ def document(facts: ServerFacts) -> dict[str, Any]:
             "/v1/models": {"get": _list("Models that may be asked for")},
             "/v1/models/{model}": {"get": _model()},
             "/v1/voices": {"get": _list("Voices, and the names that stand for them")},
+            **{path: {"post": _vendor(path, *told)} for path, told in VENDORS.items()},
         },
         "components": {
             "schemas": {"SpeechRequest": _request(facts), "Error": _error()},
@@ -47,6 +63,20 @@ def _speech() -> dict[str, Any]:
             **_faults("400", "401", "404", "429", "503"),
         },
     }
+
+
+def _vendor(path: str, summary: str, media_type: str) -> dict[str, Any]:
+    found = {"description": "Speech", "content": {media_type: {"schema": {}}}}
+    told: dict[str, Any] = {
+        "summary": summary,
+        "description": "The request, and the shape of faults, are the vendor's: docs/clients.md",
+        "requestBody": {"required": True, "content": {_JSON: {"schema": {"type": "object"}}}},
+        "responses": {"200": found},
+    }
+    if "{voice}" in path:
+        schema = {"type": "string"}
+        told["parameters"] = [{"name": "voice", "in": "path", "required": True, "schema": schema}]
+    return told
 
 
 def _model() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The OpenAPI document says what the checks do."""
 
 from harness import facts
-from playhead.gateway.api.openapi import document
+from playhead.gateway.api.openapi import VENDORS, document
 from playhead.gateway.api.request import _FIELDS, FORMATS
 
 
@@ -18,6 +18,14 @@ def test_references_lead_somewhere() -> None:
     names = whole["components"]["schemas"]
     found = [part.split('"')[0] for part in str(whole).replace("'", '"').split("/schemas/")[1:]]
     assert set(found) == {"SpeechRequest", "Error"} <= set(names)
+
+
+def test_every_path_of_another_vendor_is_described() -> None:
+    paths = document(facts())["paths"]
+    for path in VENDORS:
+        told = paths[path]["post"]
+        assert ("parameters" in told) == ("{voice}" in path)
+        assert told["responses"]["200"]["content"]
 
 
 def test_version_is_the_servers() -> None:
