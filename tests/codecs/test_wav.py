@@ -1,12 +1,13 @@
 """WAV files: written as audio comes, valid at any time."""
 
 import io
+import struct
 import wave
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playhead.codecs.wav import MOST_FRAMES, WavWriter, read_wav
+from playhead.codecs.wav import MOST_FRAMES, WavWriter, endless_header, read_wav
 
 
 class Pipe(io.BytesIO):
@@ -97,3 +98,18 @@ def test_other_layouts_are_refused(tmp_path: Path) -> None:
 def test_what_is_no_wav_file_is_refused() -> None:
     with pytest.raises(wave.Error):
         read_wav(io.BytesIO(b"MThd this is something else"))
+
+
+@pytest.mark.parametrize(
+    ("codec", "tag", "width"),
+    [("pcm_s16le", 1, 2), ("pcm_f32le", 3, 4), ("alaw", 6, 1), ("mulaw", 7, 1)],
+)
+def test_headers_of_other_samples(codec: str, tag: int, width: int) -> None:
+    """Format tags of RFC 2361, and a length that is whole samples."""
+    header = endless_header(8_000, codec)
+    assert (header[:4], header[8:16], header[36:40]) == (b"RIFF", b"WAVEfmt ", b"data")
+    fields = struct.unpack("<IHHIIHH", header[16:36])
+    assert fields == (16, tag, 1, 8_000, 8_000 * width, width, 8 * width)
+    riff, data = struct.unpack_from("<I", header, 4)[0], struct.unpack_from("<I", header, 40)[0]
+    assert riff == 36 + data
+    assert data % width == 0

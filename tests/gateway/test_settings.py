@@ -111,3 +111,16 @@ def test_contradicting_timeouts() -> None:
 )
 def test_loopback(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
+
+
+def test_twilio_is_set_where_no_process_list_shows_it() -> None:
+    environ = {
+        "PLAYHEAD_TWILIO_TOKEN": " 12345 ",
+        "PLAYHEAD_TWILIO_URL": "wss://voice.example:8443/",
+    }
+    settings = parse(**environ)
+    assert (settings.twilio_token, settings.twilio_url) == ("12345", "wss://voice.example:8443")
+    assert "12345" not in repr(settings)
+    for bad in ("voice.example", "https://voice.example", "wss://voice.example/v1", "wss://"):
+        with pytest.raises(SettingsError, match="PLAYHEAD_TWILIO_URL"):
+            parse(PLAYHEAD_TWILIO_URL=bad)

@@ -2,7 +2,14 @@
 
 import pytest
 from playhead.gateway.access import Denied
-from playhead.gateway.api.errors import ApiError, from_door, from_session, invalid
+from playhead.gateway.api.errors import (
+    ApiError,
+    from_door,
+    from_protocol,
+    from_session,
+    invalid,
+)
+from playhead.gateway.protocol_parse import ProtocolError
 
 
 def test_the_body_has_the_four_fields_that_clients_read() -> None:
@@ -55,3 +62,12 @@ def test_what_a_session_refuses_has_a_status(
     assert (fault.status, fault.type, fault.param, fault.code) == (status, kind, param, code)
     assert fault.message == "it is so; expected it were not"
     assert bool(fault.headers()) == waits
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("unknown_voice", 404), ("unknown_model", 404), ("bad_value", 400)]
+)
+def test_a_field_of_a_vendors_request(code: str, status: int) -> None:
+    fault = from_protocol(ProtocolError(code, "no such thing", "another", "voice"))
+    assert (fault.status, fault.code, fault.param) == (status, code, "voice")
+    assert fault.message == "no such thing; expected another"
