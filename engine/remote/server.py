@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import socket
 from collections import defaultdict
@@ -31,7 +32,7 @@ class EngineServer:
         self.gateways: dict[int, Gateway] = {}
         self._next = {slot: slot for slot in range(1, wire.STRIDE)}  # first unused utterance
         self._server: asyncio.Server | None = None
-        self._told = 0.0
+        self._told = -math.inf
         self.engine = open_engine(self.deliver)
 
     async def start(self, path: str) -> None:

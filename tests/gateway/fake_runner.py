@@ -69,8 +69,8 @@ class FakeRunner:
 
 
 if __name__ == "__main__":
-    from playhead.gateway import serve
+    from playhead.gateway import engine_process, serve
     from playhead.gateway.cli import main
 
-    serve.load_voice = FakeRunner
+    engine_process.load_voice = serve.load_voice = FakeRunner
     sys.exit(main())
