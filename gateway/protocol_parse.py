@@ -49,6 +49,7 @@ class Bounds:
 
 MOST_DIGITS = 20
 """Digits of a whole number that is read: 2^53 has 16, and reading takes the square of them."""
+_CONTAINERS = (dict, list)
 _SMALL = 1024  # bytes in which there is no room for a flood of containers
 # An unclosed string reaches to the end: trying again at each of its quotes would take the square.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
@@ -191,7 +192,7 @@ def _bounded_map(value: Any, bounds: Bounds) -> dict[str, Any]:
                     f"a map or list has {len(container)} entries", f"at most {bounds.items}"
                 )
             children = container.values() if isinstance(container, dict) else container
-            below += [child for child in children if isinstance(child, dict | list)]
+            below += [child for child in children if isinstance(child, _CONTAINERS)]
         if not below:
             return value
         level = below

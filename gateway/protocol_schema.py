@@ -33,6 +33,9 @@ Kind = Callable[[Any], Any]
 
 def integer(low: int = 0, high: int = SAFE) -> Kind:
     def check(value: Any) -> int:
+        # Each field of each message passes here: the usual case first, at a third of the cost.
+        if value.__class__ is int and low <= value <= high:
+            return value
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise Unfit(f"a whole number from {low} to {high}")
         return value
@@ -42,6 +45,8 @@ def integer(low: int = 0, high: int = SAFE) -> Kind:
 
 def number(low: float = -SAFE, high: float = SAFE) -> Kind:
     def check(value: Any) -> float:
+        if value.__class__ is float and low <= value <= high:
+            return value
         fits = isinstance(value, int | float) and not isinstance(value, bool)
         if not fits or not low <= value <= high:  # NaN compares false
             raise Unfit(f"a number from {low:g} to {high:g}")
@@ -166,7 +171,12 @@ def describe(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
+_SCALARS = frozenset({int, float, str, bytes, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
+    if value.__class__ in _SCALARS:
+        return value
     if isinstance(value, ListenerState | Lane):
         return value.value
     if isinstance(value, m.ResumeFrom):

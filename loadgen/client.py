@@ -14,16 +14,16 @@ from playhead.gateway.messages import (
     Ping,
     Pong,
     Ready,
-    ServerMessage,
 )
 from playhead.gateway.protocol import ProtocolError, Wire
 from playhead.loadgen.dial import dial, explain, why
+from playhead.loadgen.drive import Drive
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError, in_time
 from playhead.loadgen.turn import Turn
-from websockets.asyncio.client import ClientConnection
+from playhead.loadgen.websocket import Message, WebSocket
 from websockets.exceptions import ConnectionClosed
 
 PINGS = 3
@@ -35,7 +35,7 @@ Expected = TypeVar("Expected", Ready, Pong)
 class PlayheadSession:
     """An open session. ``offset``: the server's clock minus ours, in seconds."""
 
-    def __init__(self, socket: ClientConnection, wire: Wire, caller: Caller, number: int) -> None:
+    def __init__(self, socket: WebSocket, wire: Wire, caller: Caller, number: int) -> None:
         self.caller = caller
         self.number = number
         self.turns = 0
@@ -46,6 +46,11 @@ class PlayheadSession:
         self._link = Link()
 
     @property
+    def stamped(self) -> bool:
+        """See :class:`~playhead.loadgen.session.Session`."""
+        return self._socket.stamped
+
+    @property
     def link(self) -> Link:
         """See :class:`~playhead.loadgen.session.Session`."""
         return self._link
@@ -53,55 +58,35 @@ class PlayheadSession:
     async def speak(self, turn: Turn, deadline: float) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
+        drive = Drive(turn, self._send, self._socket.poll)
+        hearer = _Hearer(turn, drive, self._wire)
         try:
             async with in_time(turn, deadline):
-                await self._speak(turn)
-        except ConnectionClosed as closed:
-            turn.lost(why(closed), monotonic())
-        except ProtocolError as error:
-            turn.lost(error.message, monotonic(), "protocol")
+                drive.start()
+                self._socket.listen(hearer)
+                await drive.ended()
+        finally:
+            self._socket.listen(None)
+        if self.caller.reports is Reports.OFF and self._link.seq is not None:
+            self._send([Ack(self._link.seq)])
 
     async def close(self) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
         try:
             async with asyncio.timeout(GRACE):
-                await self.send([CloseSession()])
+                self._send([CloseSession()])
                 await self._socket.close()
-        except (ConnectionClosed, TimeoutError):
-            self._socket.transport.abort()
+        except TimeoutError:
+            self._socket.abort()
 
-    async def send(self, messages: Sequence[ClientMessage]) -> None:
-        """Raises ``ConnectionClosed``."""
+    def _send(self, messages: Sequence[ClientMessage]) -> None:
         for message in messages:
-            await self._socket.send(self._wire.encode_client(message))
-
-    async def receive(self) -> tuple[ServerMessage | None, int]:
-        """The next message, and its bytes. Raises ``ConnectionClosed``, ``ProtocolError``."""
-        frame = await self._socket.recv()
-        return self._wire.decode_server(frame), len(frame)
-
-    async def _speak(self, turn: Turn) -> None:
-        await self._send_for(turn, turn.start(monotonic()))
-        while not turn.over:
-            try:
-                async with asyncio.timeout(max(0.0, turn.due() - monotonic())):
-                    message, size = await self.receive()
-            except TimeoutError:
-                await self._send_for(turn, turn.tick(monotonic()))
-                continue
-            if message is not None:
-                await self._send_for(turn, turn.receive(message, size, monotonic()))
-        if self.caller.reports is Reports.OFF and self._link.seq is not None:
-            await self.send([Ack(self._link.seq)])
-
-    async def _send_for(self, turn: Turn, messages: Sequence[ClientMessage]) -> None:
-        await self.send(messages)
-        turn.sent(monotonic())
+            self._socket.send(self._wire.encode_client(message))
 
     async def greet(self, hello: Hello) -> None:
         """``hello``, then a few pings for the clocks. Raises :class:`SessionError` and others."""
-        await self.send([hello])
-        ready = await self._until(Ready)
+        self._send([hello])
+        ready, _ = await self._until(Ready)
         self._link.interval = ready.report_interval / 1_000
         if (ready.codec, ready.sample_rate) != (hello.codec, hello.sample_rate):
             raise SessionError(
@@ -114,21 +99,47 @@ class PlayheadSession:
 
     async def _measure_clock(self) -> None:
         """Offset of the clocks by the exchange with the shortest round trip (RFC 5905, 8)."""
-        await self.send([Ping(1_000 * monotonic())])
-        pong = await self._until(Pong)
-        now = 1_000 * monotonic()
+        self._send([Ping(1_000 * monotonic())])
+        pong, at = await self._until(Pong)
+        now = 1_000 * at
         trip = (now - pong.time) - (pong.sent - pong.received)
         if self.round_trip is None or trip / 1_000 < self.round_trip:
             self.round_trip = trip / 1_000
             self.offset = ((pong.received - pong.time) + (pong.sent - now)) / 2_000
 
-    async def _until(self, kind: type[Expected]) -> Expected:
+    async def _until(self, kind: type[Expected]) -> tuple[Expected, float]:
         while True:
-            message, _ = await self.receive()
+            frame, at = await self._socket.recv()
+            message = self._wire.decode_server(frame)
             if isinstance(message, kind):
-                return message
+                return message, at
             if isinstance(message, ErrorEvent):
                 raise SessionError("hello_refused", f"{message.code}: {message.message}")
+
+
+class _Hearer:
+    """Gives a turn what its server says."""
+
+    def __init__(self, turn: Turn, drive: Drive, wire: Wire) -> None:
+        self._turn = turn
+        self._drive = drive
+        self._wire = wire
+        self.settled = drive.settled
+
+    def heard(self, message: Message, at: float) -> None:
+        """See :class:`~playhead.loadgen.websocket.Hearer`."""
+        try:
+            told = self._wire.decode_server(message)
+        except ProtocolError as error:
+            self._turn.lost(error.message, at, "protocol")
+        else:
+            if told is not None:
+                self._drive.say(self._turn.take(told, len(message), at))
+
+    def closed(self, error: ConnectionClosed) -> None:
+        """See :class:`~playhead.loadgen.websocket.Hearer`."""
+        self._turn.lost(why(error), monotonic())
+        self._drive.look()
 
 
 async def open_session(url: str, plan: Plan, caller: Caller, number: int) -> PlayheadSession:

@@ -1,41 +1,28 @@
 """Opening a WebSocket for a virtual client; what goes wrong has a name."""
 
-from typing import cast
-
 from playhead.loadgen.keys import REFUSED, key_headers
 from playhead.loadgen.plan import Plan
-from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
-from websockets.typing import Subprotocol
+from playhead.loadgen.session import OPEN_TIMEOUT, SessionError
+from playhead.loadgen.websocket import WebSocket
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-_MAX_FRAME = 16 * 1024 * 1024
 _FULL = frozenset({429, 503})
 _TRY_AGAIN_LATER = 1013  # close code of a server at its limit of connections (docs/protocol.md)
 
 
-async def dial(url: str, plan: Plan, protocol: str) -> ClientConnection:
+async def dial(url: str, plan: Plan, protocol: str) -> WebSocket:
     """A connection that speaks ``protocol``. Raises :class:`SessionError`."""
+    socket = WebSocket(url, protocol)
     try:
-        socket = await connect(
-            url,
-            subprotocols=[cast(Subprotocol, protocol)],
-            additional_headers=key_headers(plan),
-            compression=None,
-            max_size=_MAX_FRAME,
-            max_queue=None,  # arrivals are stamped by whoever reads: never leave them in the socket
-            open_timeout=None,
-            close_timeout=GRACE,
-            ping_interval=None,
-        )
+        await socket.open(key_headers(plan))
     except InvalidStatus as refused:
         raise _refused(url, refused.response.status_code) from None
-    except (InvalidHandshake, InvalidURI, EOFError, ValueError) as error:
+    except InvalidHandshake as error:
         raise SessionError("protocol", f"{url} does not speak {protocol}: {error}") from None
     except OSError as error:
         raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
     if socket.subprotocol != protocol:
-        await socket.close()
+        socket.abort()
         raise SessionError("protocol", f"{url} does not speak {protocol}: it did not choose it")
     return socket
 

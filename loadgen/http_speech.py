@@ -6,23 +6,24 @@ either, so a stall cannot be told from the network.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from playhead.engine.clock import monotonic
-from playhead.gateway.messages import Cancel, Failed
+from playhead.gateway.messages import Cancel, ClientMessage, Failed, Text
+from playhead.loadgen.drive import Drive
 from playhead.loadgen.foreign import Utterance
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.http_body import BadResponse, Response
 from playhead.loadgen.keys import REFUSED, key_headers
+from playhead.loadgen.line import Line, connect
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.session import OPEN_TIMEOUT, SessionError, in_time
 from playhead.loadgen.turn import Turn
 from playhead.loadgen.wav_head import NoWav, WavHead
 
-_READ = 65_536
 _NO_AUDIO = ("text/", "application/json")
 _FULL = frozenset({429, 503})
 _RATE_HEADER = "x-sample-rate"  # of servers whose PCM is bare
@@ -42,24 +43,18 @@ class WrongFormat(ValueError):
 
 
 class SpeechRequest:
-    """A connection that is open and waits for its one request."""
+    """A connection that waits for its one request; receives what its line brings."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        plan: Plan,
-        dialect: Dialect,
-        caller: Caller,
-        number: int,
-    ) -> None:
+    def __init__(self, plan: Plan, dialect: Dialect, caller: Caller, number: int) -> None:
         self.caller = replace(caller, reports=Reports.OFF)
         self.number = number
         self.turns = 0
         self.offset: float | None = None
         self.round_trip: float | None = None
-        self._reader = reader
-        self._writer = writer
+        self._line: Line | None = None
+        self._turn: Turn | None = None
+        self._drive: Drive | None = None
+        self._gone: str | None = None  # why, once the connection is
         self._plan = plan
         self._dialect = dialect
         self._link = Link()
@@ -68,68 +63,92 @@ class SpeechRequest:
         self._utterance = Utterance()
 
     @property
+    def stamped(self) -> bool:
+        """See :class:`~playhead.loadgen.session.Session`."""
+        return self._line is not None and self._line.stamped
+
+    @property
     def link(self) -> Link:
         """See :class:`~playhead.loadgen.session.Session`."""
         return self._link
 
+    async def dial(self, host: str, port: int, secure: bool) -> None:
+        """Raises ``OSError``."""
+        self._line = await connect(host, port, secure, self)
+
     async def speak(self, turn: Turn, deadline: float) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
+        assert self._line is not None, "the session was opened"
         self.turns += 1
-        try:
-            async with in_time(turn, deadline):
-                await self._speak(turn)
-        except ConnectionError as error:
-            turn.lost(error.strerror or "the connection dropped", monotonic())
-        except (BadResponse, NoWav) as error:
-            turn.lost(str(error), monotonic(), "protocol")
-        except WrongFormat as error:
-            turn.lost(str(error), monotonic(), "wrong_format")
+        self._turn = turn
+        self._drive = Drive(turn, self._send, self._line.poll)
+        async with in_time(turn, deadline):
+            self._drive.start()
+            turn.take(self._utterance.started(), 0, monotonic())
+            if self._gone is not None:
+                self.closed(self._gone)
+            await self._drive.ended()
 
     async def close(self) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
-        self._writer.transport.abort()
+        if self._line is not None:
+            self._line.abort()
 
-    async def _speak(self, turn: Turn) -> None:
-        turn.start(monotonic())
-        self._writer.write(request(self._plan, self._dialect, turn.record.text))
-        await self._writer.drain()
-        turn.sent(monotonic())
-        turn.receive(self._utterance.started(), 0, monotonic())
-        while not turn.over:
-            try:
-                async with asyncio.timeout(max(0.0, turn.due() - monotonic())):
-                    data = await self._read()
-            except TimeoutError:
-                self._tick(turn, monotonic())
-            else:
-                self._take(turn, data, monotonic())
-            if self._response.over and turn.played and not turn.over:
-                turn.receive(self._utterance.done(), 0, monotonic())
+    def received(self, data: bytes, at: float) -> None:
+        """See :class:`~playhead.loadgen.line.Receiver`."""
+        turn = self._turn
+        if turn is None or self._response.over:
+            return
+        try:
+            self._take(turn, data, at)
+        except (BadResponse, NoWav) as error:
+            turn.lost(str(error), at, "protocol")
+        except WrongFormat as error:
+            turn.lost(str(error), at, "wrong_format")
 
-    async def _read(self) -> bytes:
-        if self._response.over:
-            await asyncio.Event().wait()  # nothing more comes; only the listener plays on
-        return await self._reader.read(_READ)
+    def settled(self, now: float) -> None:
+        """See :class:`~playhead.loadgen.line.Receiver`."""
+        if self._drive is None or self._turn is None:
+            return
+        self._drive.settled(now)
+        if self._response.over and self._turn.played and not self._turn.over:
+            self._turn.take(self._utterance.done(), 0, now)
+            self._drive.look()
 
-    def _tick(self, turn: Turn, now: float) -> None:
-        cut = any(isinstance(message, Cancel) for message in turn.tick(now))
-        if cut and not turn.over:
-            # Hanging up is how such servers are interrupted.
-            self._writer.transport.abort()
-            turn.receive(self._utterance.cancelled(), 0, now)
+    def closed(self, reason: str) -> None:
+        """See :class:`~playhead.loadgen.line.Receiver`."""
+        self._gone = reason
+        if self._turn is None or self._drive is None:
+            return
+        now = monotonic()
+        if reason and not self._response.over:
+            self._turn.lost(reason, now)
+        self.received(b"", now)
+        self.settled(now)
 
-    def _take(self, turn: Turn, data: bytes, now: float) -> None:
+    def _send(self, messages: Sequence[ClientMessage]) -> None:
+        """The text is asked for in one request; hanging up is how such servers are interrupted."""
+        assert self._line is not None
+        assert self._turn is not None
+        for message in messages:
+            if isinstance(message, Text):
+                self._line.write(request(self._plan, self._dialect, message.text))
+            elif isinstance(message, Cancel):
+                self._line.abort()
+                self._turn.take(self._utterance.cancelled(), 0, monotonic())
+
+    def _take(self, turn: Turn, data: bytes, at: float) -> None:
         response = self._response
         body = response.feed(data) if data else b""
         if response.status not in (0, 200):
-            turn.receive(self._refused(response.status), 0, now)
+            turn.take(self._refused(response.status), 0, at)
             return
         if not data and not response.end():
-            turn.lost("the answer broke off", now)
+            turn.lost("the answer broke off", at)
             return
-        audio = self._utterance.audio(self._pcm(body), response.over, now)
+        audio = self._utterance.audio(self._pcm(body), response.over, at)
         if audio is not None:
-            turn.receive(audio, len(data), now)
+            turn.take(audio, len(data), at)
 
     def _refused(self, status: int) -> Failed:
         code = f"http_{status}"
@@ -160,16 +179,15 @@ async def open_request(
     """Connect only. Raises :class:`SessionError`."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
+    session = SpeechRequest(plan, dialect, caller, number)
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
-            reader, writer = await asyncio.open_connection(
-                parts.hostname, parts.port or (443 if secure else 80), ssl=secure or None
-            )
+            await session.dial(str(parts.hostname), parts.port or (443 if secure else 80), secure)
     except TimeoutError:
         raise SessionError("no_answer", f"{url} gave no answer") from None
     except OSError as error:
         raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
-    return SpeechRequest(reader, writer, plan, dialect, caller, number)
+    return session
 
 
 def request(plan: Plan, dialect: Dialect, text: str) -> bytes:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from playhead.loadgen.listener import Stall
-from playhead.loadgen.record import Chunk, Lag, MetricsSample, Record, Run
+from playhead.loadgen.record import KERNEL, Chunk, Lag, MetricsSample, Record, Run
 
 _LAG_BUCKET = 'playhead_loop_lag_seconds_bucket{le="'
 _NEAR = 0.02  # seconds by which a lag's stamp and an arrival's may differ
@@ -134,7 +134,8 @@ def attribute(stall: Stall, record: Record, run: Run) -> Attribution:
         cause = Cause.NETWORK if record.finish == "lost" else Cause.ENGINE
         return Attribution(stall, cause, {cause: stall.length})
     left = stall.length
-    client = min(left, own_lag(run.lags, chunk.at))
+    # Late reading makes an arrival late only where the kernel has not stamped it.
+    client = 0.0 if record.stamps == KERNEL else min(left, own_lag(run.lags, chunk.at))
     left -= client
     late = (transit(record, chunk) or 0.0) - base_transit(record) - client
     network = min(left, max(0.0, late))

@@ -16,13 +16,14 @@ from typing import Any, cast
 from playhead.engine.clock import monotonic
 from playhead.gateway.messages import Cancel, ClientMessage, End, Text
 from playhead.loadgen.dial import dial, explain, why
+from playhead.loadgen.drive import Drive
 from playhead.loadgen.foreign import Utterance
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.session import GRACE, OPEN_TIMEOUT, SessionError, in_time
 from playhead.loadgen.turn import Turn
-from websockets.asyncio.client import ClientConnection
+from playhead.loadgen.websocket import Message, WebSocket
 from websockets.exceptions import ConnectionClosed
 
 PROTOCOL = "nari.speech.v1"
@@ -37,7 +38,7 @@ class BadEvent(ValueError):
 class NariSession:
     """A connection whose one request is configured and waits for its text."""
 
-    def __init__(self, socket: ClientConnection, caller: Caller, number: int) -> None:
+    def __init__(self, socket: WebSocket, caller: Caller, number: int) -> None:
         self.caller = replace(caller, reports=Reports.OFF)
         self.number = number
         self.turns = 0
@@ -52,6 +53,11 @@ class NariSession:
         self._end = ""  # why the response is over
 
     @property
+    def stamped(self) -> bool:
+        """See :class:`~playhead.loadgen.session.Session`."""
+        return self._socket.stamped
+
+    @property
     def link(self) -> Link:
         """See :class:`~playhead.loadgen.session.Session`."""
         return self._link
@@ -64,19 +70,20 @@ class NariSession:
             raise SessionError("wrong_format", f"expected {wanted}, got {created.get('audio')}")
         start = {"type": "request.start", "response_format": "pcm"}
         named = {"model": plan.model, "voice": plan.voice}
-        await self._send({**start, **{name: value for name, value in named.items() if value}})
+        self._send({**start, **{name: value for name, value in named.items() if value}})
         await self._expect("request.configured")
 
     async def speak(self, turn: Turn, deadline: float) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
         self.turns += 1
+        drive = Drive(turn, lambda messages: self._send_for(turn, messages), self._socket.poll)
         try:
             async with in_time(turn, deadline):
-                await self._speak(turn)
-        except ConnectionClosed as closed:
-            turn.lost(why(closed), monotonic())
-        except BadEvent as error:
-            turn.lost(str(error), monotonic(), "protocol")
+                drive.start()
+                self._socket.listen(_Hearer(self, turn, drive))
+                await drive.ended()
+        finally:
+            self._socket.listen(None)
 
     async def close(self) -> None:
         """See :class:`~playhead.loadgen.session.Session`."""
@@ -84,68 +91,59 @@ class NariSession:
             async with asyncio.timeout(GRACE):
                 await self._socket.close()
         except TimeoutError:
-            self._socket.transport.abort()
+            self._socket.abort()
 
-    async def _speak(self, turn: Turn) -> None:
-        await self._send_for(turn, turn.start(monotonic()))
-        while not turn.over:
-            try:
-                async with asyncio.timeout(max(0.0, turn.due() - monotonic())):
-                    frame = await self._receive()
-            except TimeoutError:
-                await self._send_for(turn, turn.tick(monotonic()))
-            else:
-                self._take(turn, frame, monotonic())
-            if self._end and turn.played and not turn.over:
-                turn.receive(self._utterance.done(self._end), 0, monotonic())
-
-    async def _receive(self) -> str | bytes:
-        if self._end:
-            await asyncio.Event().wait()  # nothing more comes; only the listener plays on
-        return await self._socket.recv()
-
-    async def _send_for(self, turn: Turn, messages: Sequence[ClientMessage]) -> None:
-        for message in messages:
-            match message:
-                case Text(text):
-                    await self._send_text({"type": "input_text.append", "text": text})
-                case End():
-                    await self._send_text({"type": "input_text.end"})
-                case Cancel():
-                    await self._send({"type": "response.cancel"})
-                    if not turn.over:
-                        turn.receive(self._utterance.cancelled(), 0, monotonic())
-                case _:
-                    pass  # it takes no reports
-        turn.sent(monotonic())
-
-    async def _send_text(self, event: dict[str, Any]) -> None:
-        await self._send({**event, "sequence": self._sequence})
-        self._sequence += 1
-
-    async def _send(self, event: Mapping[str, Any]) -> None:
-        await self._socket.send(json.dumps(event))
-
-    def _take(self, turn: Turn, frame: str | bytes, now: float) -> None:
+    def take(self, turn: Turn, frame: Message, at: float) -> None:
+        """One frame for ``turn``. Raises :class:`BadEvent`."""
         if isinstance(frame, bytes):
             if not self._started:
                 raise BadEvent("audio came before response.started")
             self._received += 1
-            audio = self._utterance.audio(frame, False, now)
+            audio = self._utterance.audio(frame, False, at)
             if audio is not None:
-                turn.receive(audio, len(frame), now)
+                turn.take(audio, len(frame), at)
             return
         event = _event(frame)
         match event.get("type"):
             case "response.started":
                 self._started = True
-                turn.receive(self._utterance.started(), 0, now)
+                turn.take(self._utterance.started(), 0, at)
             case "response.done":
-                self._done(turn, event, now)
+                self._done(turn, event, at)
             case "error":
-                self._failed(turn, event, now)
+                self._failed(turn, event, at)
             case _:
                 pass  # acknowledgements, and what later versions may say
+
+    def played(self, turn: Turn, now: float) -> None:
+        """The response is over, and so is the turn when its listener has heard all."""
+        if self._end and turn.played and not turn.over:
+            turn.take(self._utterance.done(self._end), 0, now)
+
+    @property
+    def ended(self) -> bool:
+        """The response is over: only the listener plays on."""
+        return bool(self._end)
+
+    def _send_for(self, turn: Turn, messages: Sequence[ClientMessage]) -> None:
+        for message in messages:
+            match message:
+                case Text(text):
+                    self._send_text({"type": "input_text.append", "text": text})
+                case End():
+                    self._send_text({"type": "input_text.end"})
+                case Cancel():
+                    self._send({"type": "response.cancel"})
+                    turn.take(self._utterance.cancelled(), 0, monotonic())
+                case _:
+                    pass  # it takes no reports
+
+    def _send_text(self, event: dict[str, Any]) -> None:
+        self._send({**event, "sequence": self._sequence})
+        self._sequence += 1
+
+    def _send(self, event: Mapping[str, Any]) -> None:
+        self._socket.send(json.dumps(event))
 
     def _done(self, turn: Turn, event: Mapping[str, Any], now: float) -> None:
         count = event.get("audio_chunks", self._received)
@@ -159,23 +157,53 @@ class NariSession:
         self._end = _REASONS[reason]
         final = self._utterance.audio(b"", True, now)
         assert final is not None
-        turn.receive(final, 0, now)
+        turn.take(final, 0, now)
 
     def _failed(self, turn: Turn, event: Mapping[str, Any], now: float) -> None:
         if not self._started:
             self._started = True
-            turn.receive(self._utterance.started(), 0, now)
+            turn.take(self._utterance.started(), 0, now)
         code, message = _error(event)
-        turn.receive(self._utterance.failed(code, message, "response.done"), 0, now)
+        turn.take(self._utterance.failed(code, message, "response.done"), 0, now)
 
     async def _expect(self, kind: str) -> dict[str, Any]:
-        frame = await self._socket.recv()
+        frame, _ = await self._socket.recv()
         event = _event(frame)
         if event.get("type") == "error":
             raise SessionError("hello_refused", ": ".join(_error(event)))
         if event.get("type") != kind:
             raise BadEvent(f"expected {kind}, got {event.get('type')!r}")
         return event
+
+
+class _Hearer:
+    """Gives a turn what its server says."""
+
+    def __init__(self, session: NariSession, turn: Turn, drive: Drive) -> None:
+        self._session = session
+        self._turn = turn
+        self._drive = drive
+
+    def heard(self, message: Message, at: float) -> None:
+        """See :class:`~playhead.loadgen.websocket.Hearer`."""
+        if self._session.ended:
+            return
+        try:
+            self._session.take(self._turn, message, at)
+        except BadEvent as error:
+            self._turn.lost(str(error), at, "protocol")
+
+    def settled(self, now: float) -> None:
+        """See :class:`~playhead.loadgen.websocket.Hearer`."""
+        self._drive.settled(now)
+        self._session.played(self._turn, now)
+        self._drive.look()
+
+    def closed(self, error: ConnectionClosed) -> None:
+        """See :class:`~playhead.loadgen.websocket.Hearer`."""
+        if not self._session.ended:
+            self._turn.lost(why(error), monotonic())
+        self._drive.look()
 
 
 def _event(frame: str | bytes) -> dict[str, Any]:

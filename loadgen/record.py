@@ -13,6 +13,7 @@ from typing import Any
 
 from playhead.loadgen.listener import Stall
 
+KERNEL, READ = "kernel", "read"
 FORMAT = 1
 """Version of the files; a reader refuses others."""
 
@@ -54,6 +55,7 @@ class Record:
     reports: str = "on"
     threshold: float = 0.0
     rate: float = 1.0
+    stamps: str = READ  # when audio arrived: by the kernel, or when the generator read it
     held: float = 0.0  # seconds for which the listener stands still by itself
     codec: str = ""
     sample_rate: int = 0

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from playhead.engine.clock import monotonic
+from playhead.loadgen.alarm import Alarm
 from playhead.loadgen.keys import key_headers
 from playhead.loadgen.namespace import moved
 from playhead.loadgen.network import Proxy
 from playhead.loadgen.plan import Job, Plan, jobs
 from playhead.loadgen.pool import Pool, networks
-from playhead.loadgen.record import MetricsSample, Record
+from playhead.loadgen.record import KERNEL, READ, MetricsSample, Record
 from playhead.loadgen.scrape import watch
 from playhead.loadgen.session import Session, SessionError
 from playhead.loadgen.shaping import DIRECT, NETWORKS
@@ -28,7 +29,6 @@ AHEAD = 1.0
 """Seconds before its intended start at which an utterance's session is made ready."""
 PROBE = 0.01
 LAG_WORTH_KEEPING = 0.005
-_FINE = 0.0015  # timers have millisecond steps: the rest is waited for in short turns
 
 Sink = Callable[[Mapping[str, Any]], None]
 
@@ -43,12 +43,13 @@ class Generator:
         self._process = process
         self._origin = origin
         self._sink = sink
+        self._alarm = Alarm()
 
     async def run(self) -> None:
         """Until every utterance has ended. Raises ``ValueError`` for a plan that cannot run."""
         share = jobs(self._plan, self._process)
         self.tally.planned = len(share)
-        async with self._paths() as urls, self._watching():
+        async with self._paths() as urls, self._watching(), self._alarm.running():
             pool = Pool(self._plan, self._process, urls)
             try:
                 await self._dispatch(share, pool)
@@ -68,7 +69,7 @@ class Generator:
         try:
             session = await pool.take()
             record.ready = self._now()
-            await _sleep_until(self._origin + job.at, exact=True)
+            await self._alarm.wait_until(self._origin + job.at)
             self.tally.start()
             await self._speak(record, session)
         except SessionError as error:
@@ -94,6 +95,7 @@ class Generator:
             caller.threshold,
             caller.rate,
         )
+        record.stamps = KERNEL if session.stamped else READ
         record.held = sum(hold.end - hold.start for hold in habits.holds)
         record.round_trip = session.round_trip
         if session.offset is not None:
@@ -158,9 +160,5 @@ class Generator:
         self._sink({"kind": "metrics", "at": sample.at, "values": sample.values})
 
 
-async def _sleep_until(at: float, *, exact: bool = False) -> None:
-    """``exact``: not a timer's step too late, at the cost of a busy millisecond."""
-    fine = _FINE if exact else 0.0
-    await asyncio.sleep(max(0.0, at - fine - monotonic()))
-    while exact and monotonic() < at:
-        await asyncio.sleep(0)
+async def _sleep_until(at: float) -> None:
+    await asyncio.sleep(max(0.0, at - monotonic()))

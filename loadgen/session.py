@@ -29,7 +29,7 @@ class Session(Protocol):
     """One connection on which utterances are spoken, one after the other.
 
     ``offset``: the server's clock minus ours in seconds, measured with ``round_trip``; ``None``
-    where the target has no stamps.
+    where the target has no stamps. ``stamped``: arrivals are the kernel's (line.py).
     """
 
     caller: Caller
@@ -37,6 +37,10 @@ class Session(Protocol):
     turns: int  # spoken so far
     offset: float | None
     round_trip: float | None
+
+    @property
+    def stamped(self) -> bool:
+        """Known once the session is open."""
 
     @property
     def link(self) -> Link:

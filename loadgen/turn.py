@@ -60,6 +60,7 @@ class Turn:
         self._reporter: Reporter | None = None
         self._heard: int | None = None
         self._last_sent = -math.inf
+        self._latest = -math.inf  # two clocks may differ by microseconds: time never goes back
         self._silent = True
         self._paused = False
         self._untyped = list(pieces or whole(record.text))
@@ -100,7 +101,8 @@ class Turn:
         return min(times)
 
     def tick(self, now: float) -> list[ClientMessage]:
-        """Time has passed."""
+        """Time has passed, and all that had arrived by ``now`` was given to :meth:`take`."""
+        now = self._latest = max(now, self._latest)
         if now >= self._deadline:
             self._finish("timeout", now, fault="timeout")
             return [Cancel()]
@@ -109,30 +111,37 @@ class Turn:
             return self._barge(now)
         return [*self._type(now), *self._say(now)]
 
-    def receive(self, message: ServerMessage, size: int, now: float) -> list[ClientMessage]:
-        """A message of ``size`` bytes came."""
+    def take(self, message: ServerMessage, size: int, at: float) -> list[ClientMessage]:
+        """A message of ``size`` bytes arrived ``at``. What follows is sent by :meth:`tick`, but for
+        what must be said at the end."""
         if isinstance(message, NumberedMessage):
             self._link.seq = message.seq
+        if self.over:
+            return []
+        at = self._latest = max(at, self._latest)
         match message:
             case Started() if self._epoch is None:
                 self._epoch = message.epoch
-                self._reporter = Reporter(self._habits.reports, message.epoch, self._listener, now)
+                self._reporter = Reporter(self._habits.reports, message.epoch, self._listener, at)
             case Audio() if message.epoch == self._epoch:
-                self._audio(message, size, now)
+                self._audio(message, size, at)
             case Done() if message.epoch == self._epoch:
-                self._done(message, now)
+                self._done(message, at)
             case Cancelled() if message.epoch == self._epoch:
-                self._cancelled(message, now)
+                self._cancelled(message, at)
             case Failed() if message.epoch == self._epoch:
                 fault = message.code if message.code in _NAMED else "failed"
-                self._finish("failed", now, fault, f"{message.code}: {message.message}")
+                self._finish("failed", at, fault, f"{message.code}: {message.message}")
             case ErrorEvent():
-                self._error(message, now)
+                self._error(message, at)
             case _:
                 return []
-        if self.over:
-            return [*self._close_text(), *self._release()]
-        return [*self._type(now), *self._say(now)]
+        return [*self._close_text(), *self._release()] if self.over else []
+
+    def receive(self, message: ServerMessage, size: int, now: float) -> list[ClientMessage]:
+        """A message that is read in the moment in which it arrives."""
+        said = self.take(message, size, now)
+        return said if self.over else [*said, *self.tick(now)]
 
     def lost(self, reason: str, now: float, fault: str = "connection_lost") -> None:
         """The socket is gone, or what came over it was no message."""

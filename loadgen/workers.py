@@ -23,6 +23,7 @@ Progress = Callable[[Tally, float], None]
 """Called each second with the first process's tally and the seconds since the run began."""
 
 _HEAD_START = 0.2  # for sessions and proxies to be ready
+_RARELY = (50_000, 20, 100)  # records have no cycles; what has is collected all the same
 _SPAWNING = 2.0  # seconds in which a process imports what it needs
 
 
@@ -58,11 +59,14 @@ def _share(
     # A collection of a long run's records would show as the generator's lag.
     gc.collect()
     gc.freeze()
+    usual = gc.get_threshold()
+    gc.set_threshold(*_RARELY)
     try:
         uvloop.run(_with_progress(generator, origin, progress))
     except KeyboardInterrupt:
         return False
     finally:
+        gc.set_threshold(*usual)
         gc.unfreeze()
     return True
 

@@ -22,7 +22,7 @@ from playhead.loadgen.judge import (
     worst,
 )
 from playhead.loadgen.listener import Listener, Stall
-from playhead.loadgen.record import Lag, MetricsSample, Record
+from playhead.loadgen.record import KERNEL, Lag, MetricsSample, Record
 
 
 def test_the_strict_player_stalls_by_what_is_late() -> None:
@@ -160,6 +160,8 @@ def test_late_reading_is_the_clients_own() -> None:
     assert made.cause is Cause.CLIENT
     assert made.shares[Cause.CLIENT] == pytest.approx(0.35)
     assert made.shares[Cause.NETWORK] == pytest.approx(0.0)
+    kept.stamps = KERNEL
+    assert attribute(STALL, kept, whole).cause is Cause.NETWORK, "reading late moved no stamp"
 
 
 def test_the_servers_loop_takes_what_its_histogram_proves() -> None:
