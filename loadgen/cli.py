@@ -25,6 +25,7 @@ from playhead.loadgen.options import (
     plans,
     settings,
 )
+from playhead.loadgen.paired import verdicts
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.png import NoPlots, write_png
 from playhead.loadgen.record import RecordError, Run, load
@@ -254,6 +255,8 @@ def _tell(runs: list[Run], out: Path | None) -> int:
     print(table(rows))
     if compared := comparison(rows):
         print(compared)
+    for verdict_of_pairs in verdicts(runs):
+        print(verdict_of_pairs.told())
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for path in write(rows, runs, out):

@@ -88,8 +88,11 @@ def playhead(record: Record) -> list[Point]:
 
 
 def mean_held(record: Record) -> float | None:
-    """Seconds of audio that the listener held and had not played, averaged over the time in which
-    it listened: what a barge-in at a random moment wastes. ``None`` when that is not known."""
+    """Seconds of audio that had been sent and not been heard, averaged over the time from the
+    first sound to the listener's end: what a barge-in at a random moment wastes. ``None`` when
+    that is not known."""
+    if record.listened is not None and record.unplayed is not None:
+        return record.unplayed + _on_the_way(record) if record.listened else None
     points = playhead(record)
     if not points or points[-1][0] <= points[0][0]:
         return None
@@ -100,6 +103,20 @@ def mean_held(record: Record) -> float | None:
     )
     played = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
     return (received - played) / (end - begin)
+
+
+def _on_the_way(record: Record) -> float:
+    """Seconds of audio between the server's stamp and the listener, on average; 0 where the
+    clocks were not compared."""
+    first, span = record.first_playable, record.listened
+    if first is None or not span:
+        return 0.0
+    area = 0.0
+    for chunk in record.chunks:
+        sent = chunk.at - (transit(record, chunk) or 0.0)
+        late = min(chunk.at, first + span) - max(first, sent)
+        area += chunk.samples / record.sample_rate * max(0.0, late)
+    return area / span
 
 
 def worst(stalls: Sequence[Stall]) -> float:

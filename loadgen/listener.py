@@ -58,6 +58,8 @@ class Listener:
         self._dry_since = now
         self._starved = 0.0
         self._underruns = 0
+        self._unplayed = 0.0  # samples held, times seconds
+        self._ended: float | None = None
 
     @property
     def held(self) -> float:
@@ -97,9 +99,12 @@ class Listener:
         """Play up to ``now``, through every change of state on the way."""
         while self._at < now:
             change = min(now, self.next_change())
+            held = self.held
             if self.state is ListenerState.PLAYING:
                 played = self._played + (change - self._at) * self._speed
                 self._played = min(float(self.received), played)
+            if not self.over:
+                self._unplayed += (held + self.held) / 2 * (change - self._at)
             self._at = change
             self._settle(change)
 
@@ -111,8 +116,21 @@ class Listener:
         consumed = self.counters(now).consumed
         if self.state is ListenerState.STALLED:
             self.stalls.append(Stall(self._dry_since, now - self._dry_since, -1))
-        self.state = ListenerState.DRAINED
+        self._drain(now)
         return consumed
+
+    def listened(self) -> tuple[float, float]:
+        """Seconds from the first sound to the end, pauses and stalls included, and the seconds of
+        audio that were held and not played in that time, on average. Once it is over."""
+        if self.first_playable is None or self._ended is None or self._ended <= self.first_playable:
+            return 0.0, 0.0
+        span = self._ended - self.first_playable
+        return span, self._unplayed / span * self.habits.rate / self._speed
+
+    def _drain(self, now: float) -> None:
+        self.state = ListenerState.DRAINED
+        if self._ended is None:
+            self._ended = now
 
     def next_change(self) -> float:
         """When the state changes by itself, if nothing arrives before; infinity if never."""
@@ -155,6 +173,8 @@ class Listener:
         if state is ListenerState.PLAYING and self.started is None:
             self.started = now
         self.state = state
+        if state is ListenerState.DRAINED:
+            self._drain(now)
 
     def _next_state(self, now: float) -> ListenerState:
         dry = self.held <= _ROUNDING

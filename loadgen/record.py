@@ -72,6 +72,8 @@ class Record:
     stalls: list[Stall] = field(default_factory=list)
     samples: int = 0
     bytes: int = 0
+    listened: float | None = None  # seconds from the first sound to the listener's end
+    unplayed: float | None = None  # seconds of audio that it held meanwhile, on average
     cancel_sent: float | None = None
     heard: int | None = None  # by the listener itself, in samples, when it was over
     server_heard: int | None = None

@@ -281,6 +281,7 @@ class Turn:
         record.finish, record.ended, record.heard = finish, now - self._origin, self._heard
         record.first_playable = self._relative(listener.first_playable)
         record.started = self._relative(listener.started)
+        record.listened, record.unplayed = listener.listened()
         record.stalls = [
             Stall(stall.start - self._origin, stall.length, stall.chunk)
             for stall in listener.stalls

@@ -89,6 +89,18 @@ def test_whose_pauses_are_unknown_has_no_playhead() -> None:
     assert mean_held(record(started=1.0)) is None
 
 
+def test_audio_that_was_sent_and_not_heard_counts_from_the_listeners_own_truth() -> None:
+    heard = record(first_playable=1.0, listened=2.0, unplayed=0.4)
+    assert mean_held(heard) == 0.4
+    # Sent at 1.5, there at 2.0: half a second of audio on its way for a quarter of the time.
+    heard.chunks = [chunk(1.0), chunk(2.0, samples=500, sent=1_500.0)]
+    assert mean_held(heard) == 0.4, "the clocks were not compared"
+    heard.offset = 0.0
+    assert mean_held(heard) == pytest.approx(0.4 + 0.125)
+    assert mean_held(record(listened=2.0, unplayed=0.4)) == 0.4
+    assert mean_held(record(listened=0.0, unplayed=0.0)) is None
+
+
 def test_audio_held_is_averaged_over_the_time_of_listening() -> None:
     # A second of audio at once, played in a second: half a second on average.
     kept = record(samples=1_000, started=1.0, chunks=[chunk(1.0, samples=1_000)])

@@ -142,3 +142,24 @@ def test_a_stall_during_which_the_listener_gives_up_counts() -> None:
     player.arrive(100, False, 101.0)
     assert player.stop(101.5) == 100
     assert player.stalls == [Stall(pytest.approx(101.1), pytest.approx(0.4), -1)]
+
+
+def test_what_is_held_and_not_played_is_averaged_over_pauses_and_stalls() -> None:
+    player = listener(holds=(Hold(0.0, 1.0, State.SUSPENDED),))
+    assert player.listened() == (0.0, 0.0)
+    player.arrive(1_000, False, 101.0)  # a second of audio, held for a second, then played
+    player.advance(103.5)  # and half a second of silence
+    player.arrive(500, True, 103.5)
+    player.advance(110.0)
+    span, held = player.listened()
+    assert span == pytest.approx(3.0)
+    assert held == pytest.approx((1.0 + 0.5 + 0.125) / 3.0)
+
+
+def test_who_cuts_in_has_listened_until_then() -> None:
+    player = listener()
+    player.arrive(1_000, True, 101.0)
+    player.stop(101.5)
+    assert player.listened() == (pytest.approx(0.5), pytest.approx(0.75))
+    player.stop(109.0)
+    assert player.listened()[0] == pytest.approx(0.5)
