@@ -307,3 +307,11 @@ def test_onlookers_are_told_the_state_and_what_is_held() -> None:
     state, held = call.listening
     assert state is State.PLAYING
     assert held == pytest.approx(0.5, abs=0.02)
+
+
+def test_what_comes_after_the_end_is_counted_and_not_heard() -> None:
+    call = opened()
+    call.receive(audio(0, 100, final=True), 300, 101.1)
+    call.receive(done(100), 60, 101.3)
+    assert call.receive(audio(100, 100, seq=12), 300, 101.4) == []
+    assert (call.record.samples, call.record.fault) == (100, "")
