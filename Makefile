@@ -13,6 +13,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8080
 ARGS ?=
 PYTEST_ARGS ?=
+SECONDS_AT_MOST ?= 1800
 
 .PHONY: help
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make quick   the tests that need neither (seconds)"
 	@echo "make check   what a change must pass before the tests: lint, format, types"
 	@echo "make cover   each pure module fully covered by its own test file"
+	@echo "make verify  types, coverage and every test, none twice: what .ci/run does"
 	@echo "make torch   lets the tests of the accelerator model run too (on the CPU)"
 	@echo "make acceptance  third-party voice clients, unmodified, against this server"
 	@echo "make soak-page  ten minutes of speech in one page: its memory must not grow"
@@ -58,17 +60,14 @@ run: voice
 system:
 	@scripts/install-system-packages
 
+# In two lanes beside each other: see scripts/run-tests.
 .PHONY: test
-# The browser's tests mostly wait, and Playwright wants a process of its own: they run beside the rest.
-# Status 5: PYTEST_ARGS chose none of a half's tests.
 test: system $(VENV)/.dev voice
-	@mkdir -p build; status=0; \
-	$(PY) -m pytest --durations=5 tests/web $(PYTEST_ARGS) > build/browser-tests.log 2>&1 & page=$$!; \
-	$(PY) -m pytest --durations=15 --ignore=tests/web $(PYTEST_ARGS) || status=$$?; \
-	[ $$status = 5 ] && status=0; \
-	browser=0; wait $$page || browser=$$?; cat build/browser-tests.log; \
-	[ $$browser = 5 ] && browser=0; \
-	[ $$status = 0 ] && [ $$browser = 0 ]
+	@$(PY) scripts/run-tests $(PYTEST_ARGS)
+
+.PHONY: verify
+verify: system $(VENV)/.dev voice
+	@$(PY) scripts/run-tests --all --seconds $(SECONDS_AT_MOST) $(PYTEST_ARGS)
 
 .PHONY: quick
 quick: $(VENV)/.dev voice

@@ -1,0 +1,107 @@
+"""scripts/run-tests on a project of its own: each test runs once, and what fails is told."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "run-tests"
+
+SETTINGS = '[tool.pytest.ini_options]\naddopts = "-q --strict-markers"\nmarkers = ["slow: x"]\n'
+TESTS = """
+import pytest
+from pathlib import Path
+
+def ran(name):
+    with Path("ran.txt").open("a") as file:
+        file.write(name + "\\n")
+
+def test_quick_{0}():
+    ran("quick {0}")
+
+@pytest.mark.slow
+def test_slow_{0}():
+    ran("slow {0}")
+"""
+EVERY = [f"{mark} {where}" for mark in ("quick", "slow") for where in ("one", "two", "web")]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Tests of both kinds in two files, and in a folder that counts as the browser's."""
+    (tmp_path / "pyproject.toml").write_text(SETTINGS)
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPT, tmp_path / "scripts")
+    (tmp_path / "tests" / "web").mkdir(parents=True)
+    for name in ("one", "two", "web/web"):
+        where = tmp_path / "tests" / f"{Path(name).parent}" / f"test_{Path(name).name}.py"
+        where.write_text(TESTS.format(Path(name).name))
+    return tmp_path
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(project / "scripts" / "run-tests"), *arguments]
+    # Plugins take most of the time that a pytest without tests needs to start.
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def ran(project: Path) -> list[str]:
+    return sorted((project / "ran.txt").read_text().splitlines())
+
+
+def stand_in(project: Path, name: str, code: str) -> None:
+    (project / "scripts" / name).write_text(code)
+
+
+def test_every_test_runs_once(project: Path) -> None:
+    done = run(project)
+    assert done.returncode == 0, done.stdout
+    assert ran(project) == EVERY
+    assert re.fullmatch(r"6 passed in \d+\.\d\ds \(0:00:\d\d\)", done.stdout.splitlines()[-1])
+
+
+def test_what_the_gate_ran_is_not_run_again_and_what_fails_is_told(project: Path) -> None:
+    """Types fail; the gate takes the quick tests of one file; one test fails."""
+    stand_in(project, "types", "print('a type is wrong'); raise SystemExit(1)")
+    gate = """
+import subprocess, sys
+if sys.argv[1:] == ["--list"]:
+    print("tests/test_one.py")
+else:
+    command = [sys.executable, "-m", "pytest", "-m", "not slow", "tests/test_one.py"]
+    print("coverage-gate: 1 of 1", end="", flush=subprocess.run(command).returncode == 0)
+"""
+    stand_in(project, "coverage-gate", gate)
+    (project / "tests" / "test_bad.py").write_text("def test_bad():\n    assert not 'true'\n")
+    done = run(project, "--all")
+    assert ran(project) == EVERY
+    told = done.stdout.rpartition("== all\n")[2]
+    assert done.returncode == 1
+    assert "FAILED tests/test_bad.py::test_bad" in told
+    assert "types        (bad) a type is wrong" in told
+    assert "\n1 failed, 6 passed in " in told
+
+
+def test_arguments_choose_tests_and_choosing_none_is_a_failure(project: Path) -> None:
+    done = run(project, "-k", "slow_two")
+    assert done.returncode == 0, done.stdout
+    assert ran(project) == ["slow two"]
+    nothing = run(project, "-k", "nonsense")
+    assert nothing.returncode == 1
+    assert "no tests ran" in nothing.stdout.splitlines()[-1]
+
+
+def test_a_hang_is_ended_and_shown(project: Path) -> None:
+    stand_in(project, "types", "import time; print('waits', flush=True); time.sleep(120)")
+    stand_in(project, "coverage-gate", "")
+    done = run(project, "--all", "--seconds", "6")
+    assert done.returncode == 1
+    assert "\nwaits\n== types was ended: the time for everything is over\n" in done.stdout
+    assert "quick        (bad) not begun" in done.stdout
