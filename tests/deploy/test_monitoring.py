@@ -31,7 +31,7 @@ def names() -> set[str]:
 
     async def main() -> set[str]:
         async with gateway() as running:
-            text = running.server.metrics.text().decode()
+            text = (await running.server.metrics.written()).decode()
         metrics = Metrics()
         metrics.registry.register(EngineCollector(running.engine.stats))
         return set(re.findall(r"^([a-z_]+)", text, flags=re.MULTILINE))

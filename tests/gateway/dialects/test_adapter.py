@@ -165,6 +165,7 @@ def test_a_client_that_does_not_read_is_held_and_closed() -> None:
             await send(client, ENDLESS)
             await eventually(lambda: not running.engine.live and bool(running.engine.requests))
             assert running.engine.holds, "speech was held before"
+            client.transport.abort()  # it reads no farewell either, which would be waited for
 
     uvloop.run(main())
 
