@@ -1,0 +1,53 @@
+"""How long this machine kept processes waiting for a core: what no server can answer for."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Kept:
+    """``seconds`` in which threads could have run and had no core; set when the block ends."""
+
+    seconds: float = 0.0
+
+
+@contextlib.contextmanager
+def kept_waiting() -> Iterator[Kept]:
+    """Of this process and those that it started, while the block runs: the longest that one thread
+    waited for a core, taken over all threads (/proc/PID/task/TID/schedstat; 0 where there is none).
+
+    A listener runs dry when the thread that makes its sound gets no core, on a busy machine as
+    much as behind a bad neighbour. Only the latter is a fault; this is how much the former was.
+    """
+    kept = Kept()
+    before = _delays()
+    try:
+        yield kept
+    finally:
+        after = _delays()
+        kept.seconds = max((after[thread] - before.get(thread, 0.0) for thread in after), default=0)
+
+
+def _delays() -> dict[str, float]:
+    """Seconds for each thread of this process and of its children's children."""
+    found: dict[str, float] = {}
+    for process in _family():
+        for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                found[thread.parent.name] = int(thread.read_text().split()[1]) / 1e9
+    return found
+
+
+def _family() -> list[str]:
+    parents: dict[str, str] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # After the name, which is in parentheses and may hold anything: state, parent.
+            parents[stat.parent.name] = stat.read_text().rpartition(")")[2].split()[1]
+    family = [str(os.getpid())]
+    for member in family:  # grows meanwhile
+        family += [child for child, parent in parents.items() if parent == member]
+    return family
