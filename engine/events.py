@@ -37,6 +37,7 @@ class Tally:
     belief_errors: list[int] = field(default_factory=lambda: [0] * (len(BELIEF_BOUNDS) + 1))
     chunks: Counter[Lane] = field(default_factory=Counter)
     finished: Counter[Finish] = field(default_factory=Counter)
+    uncaptured: int = 0  # calls of the model that no captured graph held
 
     def believed(self, error: float) -> None:
         """A report showed the belief to be ``error`` seconds off."""

@@ -64,6 +64,7 @@ class EngineConfig:
     lanes: LaneLimits
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     stuck_after: float = 5.0  # seconds after which a piece of work counts as never coming back
+    uncaptured: Callable[[], int] = int  # calls of the model so far that no captured graph held
 
 
 class Engine:
@@ -86,6 +87,7 @@ class Engine:
         self._scheduler = Scheduler(runner.info, config.lanes, config.policy)
         self._intake = Intake(runner, self._scheduler)
         self._deliver = deliver
+        self._uncaptured = config.uncaptured
         self._clock = clock
         self._inbox: deque[_Command] = deque()
         self._reports: dict[int, tuple[Report, float]] = {}
@@ -174,6 +176,7 @@ class Engine:
             self._lanes.dispatch(work)
         self._hand_over()
         if now >= self._stats.at + PICTURES:
+            self._scheduler.tally.uncaptured = self._uncaptured()
             self._stats = snapshot(self._scheduler, now)
         return plan.wake_at
 

@@ -40,6 +40,7 @@ class EngineStats:
     max_utilisation: float = 1.0  # of the promised share; infinite: only slots count
     held: int = 0  # utterances whose listeners are paused or cut off
     belief_errors: tuple[int, ...] = ()  # reports by error, see events.BELIEF_BOUNDS
+    uncaptured: int = 0  # calls of the model since it was ready that no captured graph held
 
 
 def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
@@ -65,6 +66,7 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         held=scheduler.live - playing,
         max_utilisation=scheduler.config.max_utilisation,
         belief_errors=tuple(tally.belief_errors),
+        uncaptured=tally.uncaptured,
     )
 
 

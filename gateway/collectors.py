@@ -58,6 +58,11 @@ class EngineCollector(Collector):
         yield CounterMetricFamily(
             "playhead_engine_refused", "Utterances not let in", value=stats.refused
         )
+        yield CounterMetricFamily(
+            "playhead_engine_uncaptured_calls",
+            "Calls of the accelerator model since it was ready that ran operation by operation",
+            value=stats.uncaptured,
+        )
         yield _histogram(
             "playhead_belief_error_seconds",
             "How far the belief was off what a report said, just before the report",

@@ -50,7 +50,7 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
     """Starts an engine of a model that is ready."""
 
     def open_engine(deliver: Deliver) -> Engine:
-        config = EngineConfig(served.lanes, served.policy, settings.stuck_after)
+        config = EngineConfig(served.lanes, served.policy, settings.stuck_after, served.uncaptured)
         engine = Engine(served.runner, config, deliver)
         engine.start()
         return engine

@@ -34,6 +34,7 @@ class Served:
     runner: Runner
     lanes: LaneLimits
     policy: PolicyConfig
+    uncaptured: Callable[[], int] = int  # see EngineConfig; a model without graphs counts none
 
 
 def open_model(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet) -> Served:
@@ -111,4 +112,4 @@ def _open_accelerated(settings: Settings, tell: Tell) -> Served:
     policy = PolicyConfig(
         settings.urgency, settings.lead, max_live=settings.slots, max_utilisation=math.inf
     )
-    return Served(runner, runner.limits, policy)
+    return Served(runner, runner.limits, policy, runner.uncaptured)

@@ -193,7 +193,9 @@ def main() -> None:
     flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
     flags += ["--context", args.context, *args.flags.split()]
     server = serve_rate.Server.start(flags, env, args.out, sample=False, gateways=args.gateways)
-    print(f"started as {args.start}, random weights, ready after {server.start_seconds:.0f} s")
+    about = server.about()
+    took = f"ready after {server.start_seconds:.0f} s"
+    print(f"{serve_rate.named(about)}, started as {args.start}: {took}", flush=True)
     rows: list[dict[str, Any]] = []
     try:
         warm = argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0, "rate": 5.0})
@@ -208,7 +210,7 @@ def main() -> None:
             row = measure(server, CASES[name], args, env)
             rows.append({"variant": name, "start": args.start, "rate": args.rate, **row})
             show(name, row)
-            facts = {"weights": "random", "cores": os.cpu_count(), "settings": vars(args)}
+            facts = {**server.about(), "cores": os.cpu_count(), "settings": vars(args)}
             text = json.dumps({**facts, "rows": rows}, indent=1, default=str)
             out = args.out / f"ablations-{args.start}.json"
             out.write_text(text + "\n", encoding="utf-8")

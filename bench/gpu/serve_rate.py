@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,13 @@ class Server:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         own = [int(pid) for pid in children.read_text().split()] if self.gateways else []
         return own or [self.process.pid]
+
+    def about(self) -> dict[str, Any]:
+        """What speaks, and how often it has gone the slow way so far: of ``/readyz``."""
+        first = self.url.partition(",")[0].replace("ws://", "http://")
+        with urllib.request.urlopen(f"{first}/readyz", timeout=10) as answer:
+            load = json.load(answer)["load"]
+        return {name: load[name] for name in ("model", "random_weights", "uncaptured_calls")}
 
     def start_samples(self) -> None:
         """What was sampled so far does not count (see sampled_server.py)."""
@@ -162,6 +170,11 @@ def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str
     }
 
 
+def named(about: dict[str, Any]) -> str:
+    """The model as tables name it: figures of random weights are no figures of speech."""
+    return f"{about['model']}{' (random weights: noise)' if about['random_weights'] else ''}"
+
+
 def show(row: dict[str, Any]) -> None:
     """One line of the table."""
     if "failed" in row:
@@ -206,7 +219,8 @@ def main() -> None:
     flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
     flags += ["--context", args.context, *args.flags.split()]
     server = Server.start(flags, env, args.out, sample=args.sample, gateways=args.gateways)
-    print(f"ready after {server.start_seconds:.0f} s", flush=True)
+    about = server.about()
+    print(f"{named(about)}: ready after {server.start_seconds:.0f} s", flush=True)
     rows: list[dict[str, Any]] = []
     try:
         measure(
@@ -217,9 +231,10 @@ def main() -> None:
             rows.append(measure(server, rate, args, env))
             show(rows[-1])
             facts = {"machine": platform.machine(), "cores": os.cpu_count(), "settings": vars(args)}
-            facts["start_seconds"] = server.start_seconds
+            facts |= {**server.about(), "start_seconds": server.start_seconds}
             text = json.dumps({**facts, "rates": rows}, indent=1, default=str)
             (args.out / "serve_rate.json").write_text(text + "\n", encoding="utf-8")
+        print(f"{named(about)}: {server.about()['uncaptured_calls']} calls outside of graphs")
     finally:
         server.stop()
 

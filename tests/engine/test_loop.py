@@ -177,6 +177,16 @@ def test_a_turn_says_when_the_next_is_due() -> None:
     assert engine.stats().at == 5.0
 
 
+def test_calls_that_no_graph_held_are_told() -> None:
+    runner, calls = FakeRunner(), [4, 9]
+    config = EngineConfig(machine(), FAR, uncaptured=lambda: calls.pop(0))
+    engine = Engine(runner, config, Mailbox())
+    assert engine.stats().uncaptured == 0
+    for now, wanted in ((5.0, 4), (6.0, 9)):
+        engine.step(now)
+        assert engine.stats().uncaptured == wanted
+
+
 def test_text_for_what_is_over_never_reaches_the_model() -> None:
     engine, mailbox, runner = still()
     engine.push_text(9, "@", end=True)

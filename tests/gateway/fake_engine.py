@@ -137,6 +137,7 @@ class FakeEngine:
             finished={},
             parked=3,
             held=1,
+            uncaptured=7,
             belief_errors=(0, 1, 0, 0, 0, 0, 0, 0, 1),
         )
 

@@ -2,25 +2,23 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import gpu_kit as kit
 import numpy as np
 import pytest
 import torch
 from gpu_kit import Made, Report
-from playhead.engine.models.qwen3_tts import cuda_runner, long_prompts
-from playhead.engine.models.qwen3_tts.codec import CodecDecoder
+from playhead.engine.models.qwen3_tts import cuda_runner
+from playhead.engine.models.qwen3_tts.calls import Uncaptured
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner
 from playhead.engine.models.qwen3_tts.embed import embed_prompts
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
-from playhead.engine.models.qwen3_tts.predictor import Predictor
 from playhead.engine.models.qwen3_tts.prompt import Clone, PromptBuilder
 from playhead.engine.models.qwen3_tts.runner import Options, Qwen3Runner
 from playhead.engine.models.qwen3_tts.startup import Fallback, make_largest
-from playhead.engine.models.qwen3_tts.talker import Talker
-from playhead.engine.types import Finish, Pcm
+from playhead.engine.types import ChunkWork, Finish, Lane, Pcm
 from runner_lab import Heard, advance, request
 from talker_kit import Spoken
 
@@ -117,54 +115,68 @@ def test_alone_as_among_sixteen(tmp_path: Path, dtype: torch.dtype, report: Repo
     assert first >= 16
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the model's parts as they are called one by one, outside graphs."""
-    seen: list[str] = []
-
-    def counted(owner: Any, name: str) -> None:
-        part = getattr(owner, name)
-
-        def call(*args: Any, **more: Any) -> Any:
-            seen.append(f"{owner.__name__}.{name}")
-            return part(*args, **more)
-
-        monkeypatch.setattr(owner, name, call)
-
-    counted(Talker, "prefill")
-    counted(Talker, "step")
-    counted(Predictor, "fill")
-    counted(CodecDecoder, "forward")
-    counted(long_prompts, "extend")
-    return seen
-
-
-def test_nothing_runs_outside_graphs_after_warm_up(tmp_path: Path, calls: list[str]) -> None:
-    """Prompts of all lengths, pieces of text, cloned voices with and without their recording."""
-    model = kit.tiny_runner(Made(tmp_path, torch.bfloat16, frames=lambda _: 5))
+def test_nothing_runs_outside_graphs_after_warm_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mixed load: prompts of all lengths beside running streams, pieces of text, cloned voices
+    with and without their recording, chunks of all sizes in both lanes. The product's own count."""
+    monkeypatch.setattr(cuda_runner, "ROWS_PER_STEP", 64)
     vector = REFERENCE.speaker_vector()
     assert vector is not None
     clones = {
         "described": Clone(vector),
         "continued": Clone(vector, REFERENCE.reference_codes(), REFERENCE.reference_ids()),
     }
-    base = kit.tiny_runner(
-        Made(tmp_path, torch.bfloat16, kind="base", clones=clones, frames=lambda _: 5)
-    )
-    assert {"Talker.step", "CodecDecoder.forward"} <= set(calls), "captures call everything once"
-    calls.clear()
-    speak(model, [1, 2, 3])
+    bfloat = Made(tmp_path, torch.bfloat16, frames=lambda _: 21)
+    before = Uncaptured()
+    model = kit.tiny_runner(bfloat)
+    seen = set(before.parts)
+    base = kit.tiny_runner(replace(bfloat, kind="base", clones=clones))
+    assert {"talker", "prompts", "predictor", "pieces", "codec"} <= seen, "all is called once"
+    before = Uncaptured()
+    speak(model, list(range(1, 1 + 16)))
     model.open(request(50))
     assert model.push_text(50, "One word, ", flush=False, end=False)
     heard = {50: Heard()}
     advance(model, heard)
-    model.push_text(50, "and then the rest of it", flush=False, end=True)
+    model.push_text(50, "and then the rest of it " * 20, flush=False, end=True)
     advance(model, heard)
     assert heard[50].last.ended
     model.close(50)
     for voice in clones:
-        assert len(speak(base, [1], voice)[1]) == 5 * kit.CODEC.frame_samples
-    assert calls == []
+        for numbers in ([1], [2, 3, 7]):
+            for sound in speak(base, numbers, voice).values():
+                assert len(sound) == 21 * kit.CODEC.frame_samples
+    long_chunks(model)
+    assert before.parts == {}
+    # And a call that no graph holds is seen.
+    with torch.inference_mode():
+        slot = torch.tensor([0], device=kit.DEVICE)
+        model._codec.decode(torch.zeros(1, 16, 1, dtype=torch.int64, device=kit.DEVICE), slot)
+    assert before.parts == base.uncaptured.parts == {"codec": 1}
+    assert base.uncaptured() == 1
+
+
+def long_chunks(model: CudaRunner) -> None:
+    """Chunks of 1 to 21 frames, in both lanes."""
+    for lane in (Lane.URGENT, Lane.BACKGROUND):
+        numbers = list(range(200, 206))
+        for number in numbers:
+            model.open(request(number, seed=number))
+            model.push_text(number, "Some words", flush=False, end=True)
+        frames = dict.fromkeys(numbers, 0)
+        while min(frames.values()) < 21:
+            for result in model.step([number for number in numbers if frames[number] < 21]):
+                frames[result.utterance] += result.frames
+        sizes = (1, 2, 3, 5, 7, 21)
+        chunks = [
+            ChunkWork(number, 0, 0, size, lane, None, 0.0, 0.0)
+            for number, size in zip(numbers, sizes, strict=True)
+        ]
+        for size, pcm in zip(sizes, model.decode(chunks), strict=True):
+            assert len(pcm) == size * kit.CODEC.frame_samples
+        for number in numbers:
+            model.close(number)
 
 
 def test_a_cloned_voice_says_what_single_calls_say(tmp_path: Path) -> None:

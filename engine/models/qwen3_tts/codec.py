@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.codec_layers import (
     Conv,
     LatentStage,
@@ -115,6 +116,7 @@ class CodecDecoder(nn.Module):
             self.config, self.layout, slots, max_frames, device=self.device, dtype=self.ops.dtype
         )
 
+    @counted("codec")
     def forward(self, codes: torch.Tensor, slots: torch.Tensor, arena: SlotArena) -> torch.Tensor:
         """One chunk of every row: [B, quantizers, T] -> float32 [B, T * frame_samples], unclamped.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
+from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.codec_ops import full_float32
 from playhead.engine.models.qwen3_tts.encoder_config import (
     DOWNSAMPLING,
@@ -56,6 +57,7 @@ class CodecEncoder:
         found: npt.NDArray[np.int64] = codes[0].t().contiguous().cpu().numpy()
         return found
 
+    @counted("codec encoder")
     def forward(self, pcm: Tensor) -> Tensor:
         """[B, 1, samples] to int64 [B, quantizers, frames]."""
         x = self._transform(self._waveform(pcm).transpose(1, 2)).transpose(1, 2)

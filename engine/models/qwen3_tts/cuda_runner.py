@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 from playhead.engine.clock import monotonic
+from playhead.engine.models.qwen3_tts.calls import Uncaptured
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, Job
 from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
@@ -147,6 +148,7 @@ class CudaRunner(Qwen3Runner):
             codes = parts.loop.table.codes
             self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, streams[lane])
             capture.done(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
+        self.uncaptured = Uncaptured()  # everything from here on is a graph
         torch.cuda.synchronize(device)
         used = torch.cuda.memory_reserved(device) / 2**30
         _log.info("ready after %.1f s, %.1f GiB in use", capture.seconds, used)

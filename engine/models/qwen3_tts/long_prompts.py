@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
+from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.embed import embed_prompts
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
@@ -62,6 +63,7 @@ def pieces(rows: int, sizes: Sequence[int]) -> list[Piece]:
     return found
 
 
+@counted("pieces")
 def extend(
     talker: Talker, rows: Tensor, first: Tensor, slots: Tensor, cache_span: int, context: "Context"
 ) -> Tensor:

@@ -7,6 +7,7 @@ values live for one frame.
 from dataclasses import dataclass
 
 import torch
+from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.layers import (
     PLAIN_OPS,
@@ -106,6 +107,7 @@ class Predictor:
             first_inputs=projection.fold(first_table) if projection and folded else first_table,
         )
 
+    @counted("predictor")
     def fill(self, hidden: Tensor, first: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
         """Codes of a frame, int64 [B, groups], from the talker's ``hidden`` [B, talker hidden]
         and code 0 ``first`` [B]. ``uniform`` [B, groups]: column g decides code g."""

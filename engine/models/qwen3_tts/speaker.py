@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.config import SpeakerEncoderConfig
 from playhead.engine.models.qwen3_tts.layers import State
 from playhead.engine.models.qwen3_tts.speaker_mel import check_audio, log_mel
@@ -74,6 +75,7 @@ class SpeakerEncoder:
         vector: npt.NDArray[np.float32] = self.encode(mel[None])[0].cpu().numpy()
         return vector
 
+    @counted("speaker encoder")
     def encode(self, mel: Tensor) -> Tensor:
         """Log-mel frames [B, mels, T] to vectors [B, width]."""
         x = torch.relu(self._conv("blocks.0.conv", mel, self.config.dilations[0]))

@@ -6,6 +6,7 @@ Its multi-axis rotary positions carry one position on all axes, which is the pla
 from dataclasses import dataclass
 
 import torch
+from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.layers import (
     PLAIN_OPS,
@@ -106,6 +107,7 @@ class Talker:
         hidden = self.prefill_all(rows, slots, cache, ops)
         return hidden[torch.arange(rows.shape[0], device=rows.device), lengths - 1]
 
+    @counted("prompts")
     def prefill_all(
         self, rows: Tensor, slots: Tensor, cache: KvCache, ops: LayerOps = PLAIN_OPS
     ) -> Tensor:
@@ -120,6 +122,7 @@ class Talker:
             x = ops.close(x, attend_causal(q, k, v), leave, shape.eps)
         return rms_norm(x, self.stack.norm, shape.eps)
 
+    @counted("talker")
     def step(
         self, x: Tensor, slots: Tensor, positions: Tensor, cache: KvCache, span: int
     ) -> Tensor:
