@@ -58,11 +58,6 @@ class EngineCollector(Collector):
         yield CounterMetricFamily(
             "playhead_engine_refused", "Utterances not let in", value=stats.refused
         )
-        yield CounterMetricFamily(
-            "playhead_engine_uncaptured_calls",
-            "Calls of the accelerator model since it was ready that ran operation by operation",
-            value=stats.uncaptured,
-        )
         yield _histogram(
             "playhead_belief_error_seconds",
             "How far the belief was off what a report said, just before the report",
@@ -91,6 +86,11 @@ class EngineCollector(Collector):
 
 
 def _lanes(stats: EngineStats) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "playhead_engine_uncaptured_calls",
+        "Calls of the accelerator model since it was ready that ran operation by operation",
+        value=stats.uncaptured,
+    )
     waiting = GaugeMetricFamily(
         "playhead_lane_waiting", "Chunks or steps that wait for a worker", labels=["lane"]
     )
