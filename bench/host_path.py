@@ -1,29 +1,33 @@
 """What the host spends on one utterance when the device costs nothing: CPU time per thread.
 
-    python bench/host_path.py [--rate 10] [--window 10] [--profile main|engine]
+    python bench/host_path.py [--rate 10] [--window 10] [--profile main|engine] [--apart]
 
 A server of this process's own child serves a stand-in for the accelerator model (frames of 80 ms,
 three lanes, lengths of random weights; steps and chunks sleep as long as they were measured to take
 on one H200) and `playhead bench run` speaks to it over real sockets. The figure to look at is CPU
 milliseconds per utterance, which hardly depends on what else the machine does; its inverse bounds
-the rate of one interpreter. With --profile the functions of one thread, by their own time.
+the rate of one interpreter. With --profile the functions of one thread, by their own time. With
+--apart both ways, one after the other: all in one process, and the engine in a process of its own.
 """
 
 import argparse
 import asyncio
+import contextlib
 import cProfile
 import json
 import os
 import pstats
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import uvloop
 
 ROOT = Path(__file__).resolve().parent.parent
 RATE, FRAME = 24_000, 1_920
@@ -68,13 +72,49 @@ class StandIn:
         self._left.pop(utterance, None)
 
 
-async def serve(profile: str, out: Path) -> None:
-    """A server of the stand-in, until the parent closes our input."""
-    import signal
-
+def opener(profile: str, out: Path) -> Any:
+    """Starts an engine of the stand-in."""
     from playhead.engine.loop import Engine, EngineConfig
     from playhead.engine.policy import LaneLimits, PolicyConfig
     from playhead.engine.types import Lane
+
+    limits = LaneLimits(
+        3, dict.fromkeys(Lane, 1), {Lane.LM: 512, Lane.URGENT: 64, Lane.BACKGROUND: 64}
+    )
+
+    def open_engine(deliver: Any) -> Engine:
+        policy = PolicyConfig(max_live=2048, max_utilisation=1e9)
+        engine = Engine(StandIn(), EngineConfig(limits, policy), deliver)
+        if profile == "engine":
+            run = engine._run
+            engine._thread._target = lambda: _profiled(run, out)  # type: ignore[attr-defined]
+        engine.start()
+        return engine
+
+    return open_engine
+
+
+async def stopped() -> None:
+    """Until the parent ends us."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    await stop.wait()
+
+
+async def serve_engine(path: str) -> None:
+    """An engine of the stand-in at a Unix socket."""
+    from playhead.engine.remote.server import EngineServer
+
+    server = EngineServer(opener("", Path()))
+    await server.start(path)
+    print(path, flush=True)
+    await stopped()
+    server.stop()
+
+
+async def serve(profile: str, out: Path, path: str) -> None:
+    """A server of the stand-in, or before the engine at ``path``."""
+    from playhead.gateway import engines
     from playhead.gateway.serve import server_facts
     from playhead.gateway.server import GatewayServer, bind
     from playhead.gateway.settings import Settings
@@ -82,29 +122,17 @@ async def serve(profile: str, out: Path) -> None:
     settings = Settings(
         port=0, max_connections_per_address=20_000, drain_timeout=0.0, close_timeout=1.0
     )
-    limits = LaneLimits(
-        3, dict.fromkeys(Lane, 1), {Lane.LM: 512, Lane.URGENT: 64, Lane.BACKGROUND: 64}
-    )
-    runner = StandIn()
-
-    def open_engine(deliver: Any) -> Engine:
-        policy = PolicyConfig(max_live=2048, max_utilisation=1e9)
-        engine = Engine(runner, EngineConfig(limits, policy), deliver)
-        if profile == "engine":
-            run = engine._run
-            engine._thread._target = lambda: _profiled(run, out)  # type: ignore[attr-defined]
-        engine.start()
-        return engine
-
-    server = GatewayServer(settings, server_facts(settings, runner.info), open_engine)
+    info, numbers, open_engine = StandIn().info, None, opener(profile, out)
+    if path:
+        source = engines.elsewhere(path)
+        info, numbers, open_engine = source.info, source.numbers, source.open
+    server = GatewayServer(settings, server_facts(settings, info, numbers), open_engine)
     await server.start(bind(settings.host, settings.port))
     print(f"ws://127.0.0.1:{server.port}", flush=True)
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     watcher = cProfile.Profile()
     if profile == "main":
         watcher.enable()
-    await stop.wait()
+    await stopped()
     if profile == "main":
         watcher.disable()
         watcher.dump_stats(out)
@@ -129,69 +157,87 @@ def thread_seconds(pid: int) -> dict[str, float]:
     return out
 
 
+def bench(url: str, folder: Path, args: argparse.Namespace) -> str:
+    """Load from another process; what it printed if it failed."""
+    command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", url]
+    command += ["--rate", str(args.rate), "--texts", "frames", "--warmup", "1"]
+    command += ["--window", str(args.window), "--turns", "1", "--seeds", "0"]
+    command += ["--out", str(folder), "--processes", str(args.processes)]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    return done.stdout[-1500:] + done.stderr[-500:] if done.returncode else ""
+
+
+def measure(args: argparse.Namespace, *, apart: bool) -> Path:
+    """Run once and print; returns where a profile is."""
+    folder = Path(tempfile.mkdtemp())
+    stats, path = folder / "stats", str(folder / "engine")
+    with contextlib.ExitStack() as running:
+        processes = []
+        own = [sys.executable, __file__]
+        if apart:
+            processes.append(running.enter_context(child([*own, "--engine", path])))
+        command = [*own, "--serve", str(stats), "--before", path if apart else ""]
+        command += ["--profile", args.profile] if args.profile else []
+        server = running.enter_context(child(command))
+        processes.append(server)
+        before = [thread_seconds(process.pid) for process in processes]
+        failed = bench(server.said, folder, args)
+        after = [thread_seconds(process.pid) for process in processes]
+    row = json.loads((folder / "report.json").read_text())["rates"][0]
+    lines = [json.loads(x) for p in folder.glob("*.jsonl") for x in p.read_text().splitlines()]
+    spoken = sum(line.get("kind") == "utterance" for line in lines)
+    print(row["strict"], {k: round(1e3 * v, 1) for k, v in row["ttfa"].items() if v}, failed)
+    for process, start, end in zip(processes, before, after, strict=True):
+        each = {t: 1e3 * (end[t] - start.get(t, 0.0)) / spoken for t in end}
+        top = sorted(each.items(), key=lambda item: -item[1])[:5]
+        threads = " ".join(f"{'main' if t == str(process.pid) else t}: {v:.2f}" for t, v in top)
+        who = "engine" if process is not server else "gateway" if apart else "all"
+        print(f"{who}: CPU ms per utterance of {spoken}: {sum(each.values()):.2f}; {threads}")
+    return stats
+
+
+class Child(NamedTuple):
+    """A process of ours and its first line."""
+
+    pid: int
+    said: str
+
+
+@contextlib.contextmanager
+def child(command: Sequence[str]) -> Iterator[Child]:
+    """Runs as long as the context."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Child(process.pid, process.stdout.readline().strip())
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
 def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rate", type=float, default=10)
     parser.add_argument("--window", type=float, default=10)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--apart", action="store_true")
     parser.add_argument("--profile", choices=("main", "engine"), default="")
-    parser.add_argument("--serve", type=Path)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--before", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--engine", default="", help=argparse.SUPPRESS)
     parser.add_argument("--lines", type=int, default=45)
     args = parser.parse_args()
-    if args.serve:
-        import uvloop
-
-        uvloop.run(serve(args.profile, args.serve))
-        return
-    folder = Path(tempfile.mkdtemp())
-    stats = folder / "stats"
-    command = [sys.executable, __file__, "--serve", str(stats), "--profile", args.profile]
-    if not args.profile:
-        del command[-2:]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        url = server.stdout.readline().strip()
-        bench = [
-            sys.executable,
-            "-c",
-            COMMAND,
-            "bench",
-            "run",
-            "--url",
-            url,
-            "--rate",
-            str(args.rate),
-        ]
-        bench += ["--texts", "frames", "--warmup", "1", "--window", str(args.window)]
-        bench += [
-            "--turns",
-            "1",
-            "--seeds",
-            "0",
-            "--out",
-            str(folder),
-            "--processes",
-            str(args.processes),
-        ]
-        before = thread_seconds(server.pid)
-        done = subprocess.run(bench, text=True, capture_output=True, check=False)
-        after = thread_seconds(server.pid)
-        server.terminate()
-        server.wait(30)
-    row = json.loads((folder / "report.json").read_text())["rates"][0]
-    lines = [json.loads(x) for p in folder.glob("*.jsonl") for x in p.read_text().splitlines()]
-    spoken = sum(line.get("kind") == "utterance" for line in lines)
-    print(row["strict"], {k: round(1e3 * v, 1) for k, v in row["ttfa"].items() if v})
-    if done.returncode:
-        print(done.stdout[-1500:], done.stderr[-500:])
-    each = {t: 1e3 * (after[t] - before.get(t, 0.0)) / spoken for t in after}
-    top = sorted(each.items(), key=lambda item: -item[1])[:6]
-    print(
-        f"{spoken} utterances; CPU ms each: total {sum(each.values()):.2f};",
-        " ".join(f"{'main' if t == str(server.pid) else t}: {v:.2f}" for t, v in top),
-    )
-    if args.profile:
-        pstats.Stats(str(stats)).sort_stats("tottime").print_stats(args.lines)
+    if args.engine:
+        uvloop.run(serve_engine(args.engine))
+    elif args.serve:
+        uvloop.run(serve(args.profile, args.serve, args.before))
+    else:
+        stats = measure(args, apart=False)
+        if args.profile:
+            pstats.Stats(str(stats)).sort_stats("tottime").print_stats(args.lines)
+        if args.apart:
+            measure(args, apart=True)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ async def _serve(settings: Settings, served: Served, path: str) -> int:
     log.info("the engine of %s is ready at %s", served.runner.info.name, path)
     dead = await _until_stopped(server, stop)
     server.stop()
+    log.info("the engine at %s has stopped", path)
     return EXIT_ENGINE_DEAD if dead else 0
 
 
