@@ -26,8 +26,8 @@ FROM python:3.11-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libopus0 \
     && rm -rf /var/lib/apt/lists/* \
-    && groupadd --system --gid 10001 playhead \
-    && useradd --system --uid 10001 --gid 10001 --no-create-home playhead
+    && groupadd --gid 10001 playhead \
+    && useradd --uid 10001 --gid 10001 --no-create-home playhead
 COPY --from=build /opt/playhead /opt/playhead
 COPY --from=build /opt/voice /opt/voice
 ENV PATH=/opt/playhead/bin:$PATH PLAYHEAD_CACHE=/opt/voice PYTHONUNBUFFERED=1

@@ -88,6 +88,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Check what a server with these settings needs, and say what to do.",
     )
     gateway_settings.add_arguments(doctor)
+    doctor.add_argument("--workers", type=int, help="processes that this machine is to carry")
     say = commands.add_parser("say", help="speak a text through a running server")
     keys = commands.add_parser("keys", help="make, list and revoke API keys")
     top = commands.add_parser("top", help="watch running servers in the terminal")

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from playhead.gateway import checks
+from playhead.gateway import checks, machine_checks
 from playhead.gateway.settings import SettingsError, from_args
 
 _MARKS = {checks.Level.OK: "ok   ", checks.Level.NOTE: "note ", checks.Level.FAULT: "FAULT"}
@@ -17,7 +17,12 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     except SettingsError as error:
         print(f"playhead doctor: {error}", file=sys.stderr)
         return 2
+    processes = 1 if args.workers is None else args.workers
+    if processes < 1:
+        print("playhead doctor: --workers must be 1 or more", file=sys.stderr)
+        return 2
     findings = [check(settings) for check in checks.ALL]
+    findings += machine_checks.findings(settings, processes)
     for finding in findings:
         print(f"{_MARKS[finding.level]} {finding.about:<12} {finding.text}")
     faults = sum(finding.level is checks.Level.FAULT for finding in findings)

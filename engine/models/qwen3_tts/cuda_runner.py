@@ -19,6 +19,7 @@ from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
+from playhead.engine.models.qwen3_tts.memory import SPARE_SLOTS
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
 from playhead.engine.models.qwen3_tts.prompt_turns import EVERYTHING, ROWS_PER_STEP, read_on
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
@@ -49,8 +50,6 @@ EXTRA_FRAMES = ((32, 1),)
 host looks at the last: it then does not wait for the host, and the host works less often. With few
 streams there is time to spare, and a new one should not have to wait for those frames. Three were
 measured too: a step then takes so long that listeners who started at their first frame run dry."""
-SPARE_SLOTS = 8
-"""Beyond what is let in: ended utterances whose last work is still in a lane."""
 RANDOM = "random:"
 MEAN_FRAMES, FEWEST_FRAMES, MOST_FRAMES, SPREAD = 71, 12, 190, 0.5
 MEMORY_ERROR = torch.OutOfMemoryError

@@ -24,12 +24,13 @@ from playhead.engine.models.qwen3_tts.config import (
 from playhead.engine.models.qwen3_tts.execution import Buckets, Graphed
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
 from playhead.engine.models.qwen3_tts.graphs import fast_ops, with_ops
+from playhead.engine.models.qwen3_tts.memory import needs_of
 from playhead.engine.models.qwen3_tts.predictor import Predictor
 from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError, Voices
 from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
-from playhead.engine.models.qwen3_tts.startup import check_fits, needs
+from playhead.engine.models.qwen3_tts.startup import check_fits
 from playhead.engine.models.qwen3_tts.talker import Talker
 from playhead.engine.models.qwen3_tts.text import FolderTokenizer, HashTokenizer, Tokenizer
 from playhead.engine.models.qwen3_tts.weights import (
@@ -209,10 +210,7 @@ def _check_pair(config: ModelConfig, codec: CodecConfig) -> None:
 
 
 def _check_memory(config: ModelConfig, codec: CodecConfig, setup: Setup, free: int) -> None:
-    specs = talkers.tensors(config.talker) | predictors.tensors(config.talker)
-    parts = (*specs.values(), *decoder_tensors(codec.decoder).values())
-    itemsize = compute_dtype(setup.dtype).itemsize
-    need = needs(config.talker, codec.decoder, sum(part.size for part in parts), itemsize)
+    need = needs_of(config, codec, compute_dtype(setup.dtype).itemsize)
     check_fits(need, setup.slots, setup.positions, free)
 
 
