@@ -64,31 +64,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=metadata.version("playhead"))
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    serve = commands.add_parser(
-        "serve",
-        help="start the server",
-        description="Start the server. Every flag may also be set as PLAYHEAD_<NAME>.",
-    )
-    gateway_settings.add_arguments(serve)
-    serve.add_argument("--workers", help="start so many processes, on ports from --port on")
-    serve.add_argument(
-        "--gateways", help="start so many processes for sessions before one engine (or one per GPU)"
-    )
-    serve.add_argument("--gpus", help="a process per CUDA device: all, or numbers such as 0,2")
-    engine = commands.add_parser(
-        "engine",
-        help="run a speech engine for gateways in other processes",
-        description="Run an engine at a Unix socket, for `playhead serve --engine SOCKET`.",
-    )
-    engine.add_argument("--socket", required=True, help="where gateways find it")
-    gateway_settings.add_arguments(engine)
-    doctor = commands.add_parser(
-        "doctor",
-        help="check this machine for a server with these settings",
-        description="Check what a server with these settings needs, and say what to do.",
-    )
-    gateway_settings.add_arguments(doctor)
-    doctor.add_argument("--workers", type=int, help="processes that this machine is to carry")
+    _add_servers(commands)
     say = commands.add_parser("say", help="speak a text through a running server")
     keys = commands.add_parser("keys", help="make, list and revoke API keys")
     top = commands.add_parser("top", help="watch running servers in the terminal")
@@ -117,6 +93,35 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
         bench_arguments(bench)
     return parser
+
+
+def _add_servers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The commands that take a server's settings."""
+    serve = commands.add_parser(
+        "serve",
+        help="start the server",
+        description="Start the server. Every flag may also be set as PLAYHEAD_<NAME>.",
+    )
+    gateway_settings.add_arguments(serve)
+    serve.add_argument("--workers", help="start so many processes, on ports from --port on")
+    serve.add_argument(
+        "--gateways", help="start so many processes for sessions before one engine (or one per GPU)"
+    )
+    serve.add_argument("--gpus", help="a process per CUDA device: all, or numbers such as 0,2")
+    engine = commands.add_parser(
+        "engine",
+        help="run a speech engine for gateways in other processes",
+        description="Run an engine at a Unix socket, for `playhead serve --engine SOCKET`.",
+    )
+    engine.add_argument("--socket", required=True, help="where gateways find it")
+    gateway_settings.add_arguments(engine)
+    doctor = commands.add_parser(
+        "doctor",
+        help="check this machine for a server with these settings",
+        description="Check what a server with these settings needs, and say what to do.",
+    )
+    gateway_settings.add_arguments(doctor)
+    doctor.add_argument("--workers", type=int, help="processes that this machine is to carry")
 
 
 def _top(args: argparse.Namespace) -> int:
