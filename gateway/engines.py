@@ -8,7 +8,7 @@ from typing import Final
 from playhead.engine import clock
 from playhead.engine.loop import Deliver, Engine, EngineConfig
 from playhead.engine.progress import Tell, quiet
-from playhead.engine.remote.door import NoEngine, RemoteEngine, introduce
+from playhead.engine.remote.door import NoEngine, NotYet, RemoteEngine, introduce
 from playhead.engine.remote.wire import STRIDE
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway.door import EngineDoor
@@ -68,7 +68,7 @@ def elsewhere(path: str, tell: Tell = quiet, patience: float = LOADS_WITHIN) -> 
             introduction = introduce(path, patience)
             break
         except NoEngine as error:
-            if clock.monotonic() >= until:
+            if not isinstance(error, NotYet) or clock.monotonic() >= until:
                 raise StartError(
                     f"--engine {path}: {error}. Start one with `playhead engine --socket {path}`"
                 ) from error

@@ -29,7 +29,11 @@ MOST_PICTURES: Final = 64
 
 
 class NoEngine(RuntimeError):
-    """No engine answers at a socket."""
+    """No engine can be reached at a socket."""
+
+
+class NotYet(NoEngine):
+    """Nobody listens there; somebody may, soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,15 @@ class Introduction:
 
 def introduce(path: str, timeout: float) -> Introduction:
     """Connect to the engine at ``path``; its hello comes within ``timeout`` seconds. Blocks.
-    Raises :class:`NoEngine`."""
+    Raises :class:`NotYet`, or another :class:`NoEngine` where asking again is of no use."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(timeout)
         sock.connect(path)
         return _greeted(sock)
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        sock.close()
+        raise NotYet(f"no engine answers at {path}: {error}") from error
     except (OSError, wire.WireError) as error:
         sock.close()
         raise NoEngine(f"no engine answers at {path}: {error}") from error

@@ -1,10 +1,12 @@
 """The engine's side of the socket: gateways come and go, each gets the events of its utterances."""
 
 import asyncio
+import errno
 import logging
 import math
 import os
 import socket
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,11 +38,9 @@ class EngineServer:
         self.engine = open_engine(self.deliver)
 
     async def start(self, path: str) -> None:
-        """Listen at ``path``, which only our user can reach. A socket left there is replaced."""
-        Path(path).unlink(missing_ok=True)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.bind(path)
-        os.chmod(path, 0o600)
+        """Listen at ``path``, which only our user can reach. Raises ``OSError`` where that cannot
+        be had."""
+        sock = _bind(path)
         self._server = await self.loop.create_unix_server(lambda: Gateway(self), sock=sock)
         self.loop.call_later(PICTURES, self._tell)
 
@@ -203,3 +203,33 @@ def _message(event: EngineEvent) -> wire.FromEngine:
     if isinstance(event, AudioChunk):
         return wire.Chunk(event)
     return wire.Ended(event) if isinstance(event, Finished) else wire.Warned(event)
+
+
+def _bind(path: str) -> socket.socket:
+    """A socket at ``path``. One that a dead process left there is replaced, nothing else."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if _occupied(path):
+            Path(path).unlink()
+        sock.bind(path)
+        os.chmod(path, 0o600)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _occupied(path: str) -> bool:
+    """Whether a dead process's socket is there. Raises ``OSError`` for anything else."""
+    try:
+        mode = Path(path).lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(mode):
+        raise FileExistsError(errno.EEXIST, "what is there is no socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        try:
+            asking.connect(path)
+        except ConnectionRefusedError:
+            return True
+    raise OSError(errno.EADDRINUSE, "another engine answers there")

@@ -299,6 +299,29 @@ def test_where_no_engine_listens_a_gateway_is_told(tmp_path: Path) -> None:
         engines.elsewhere(path, patience=0.0)
 
 
+def test_a_path_that_can_never_be_an_engine_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="path too long"):
+        engines.elsewhere(str(tmp_path / ("x" * 200)))
+
+
+def test_a_dead_engine_s_socket_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    left = tmp_path / "engine"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(left))
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+
+    async def test(world: World) -> None:
+        other = EngineServer(world._open)
+        for path, why in ((world.path, "another engine answers"), ("file", "is no socket")):
+            with pytest.raises(OSError, match=why):
+                await other.start(str(tmp_path / path))
+        other.stop()
+        await world.gateway()
+
+    run(tmp_path, test)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
