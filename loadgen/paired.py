@@ -102,7 +102,7 @@ def mcnemar(one: int, other: int) -> float:
     """Two-sided exact probability of a split at least as uneven, were both sides equally likely
     (McNemar's test by the binomial distribution)."""
     count, least = one + other, min(one, other)
-    tail = sum(math.comb(count, k) for k in range(least + 1)) / 2**count
+    tail: float = sum(math.comb(count, k) for k in range(least + 1)) / 2**count
     return min(1.0, 2 * tail)
 
 
