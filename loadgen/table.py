@@ -1,5 +1,6 @@
 """Figures as a terminal shows them. Pure."""
 
+import re
 from collections.abc import Sequence
 
 from playhead.loadgen.figures import Figures
@@ -62,7 +63,7 @@ def notes(made: Figures) -> list[str]:
             f"{made.name}: text in pieces; first audio after its first byte: p50 "
             f"{_ms(wait.p50)} ms, p95 {_ms(wait.p95)} ms"
         )
-    lines += _lanes(made)
+    lines += _model(made) + _lanes(made)
     heard = made.listener
     bound = stall_bound(heard.utterances, heard.stalled)
     lines.append(
@@ -70,6 +71,16 @@ def notes(made: Figures) -> list[str]:
         f"true share below {bound:.2%} (95 %); seeds {', '.join(map(str, made.seeds))}"
     )
     return lines
+
+
+def _model(made: Figures) -> list[str]:
+    """Which model spoke, where the server tells it: random weights speak noise."""
+    said = (series for series in made.server if series.startswith("playhead_build_info{"))
+    found = re.search(r'model="([^"]*)"', next(said, ""))
+    if found is None:
+        return []
+    noise = " (random weights: it speaks noise)" if found[1].endswith("-random") else ""
+    return [f"{made.name}: model {found[1]}{noise}"]
 
 
 def _lanes(made: Figures) -> list[str]:

@@ -62,6 +62,14 @@ def test_what_was_not_measured_is_a_dash() -> None:
     assert row[3:6] == ["-", "-", "-"]
 
 
+def test_random_weights_are_told_beside_the_model() -> None:
+    made = figures([run(heard())])
+    assert not [note for note in notes(made) if "model" in note]
+    for model, noise in (("hibari", ""), ("x-random", " (random weights: it speaks noise)")):
+        made.server = {f'playhead_build_info{{version="1",model="{model}"}}': 1.0}
+        assert f"strict, 1/s: model {model}{noise}" in notes(made)
+
+
 def test_the_servers_lanes_are_told_when_it_tells_them() -> None:
     made = figures([run(heard())])
     assert not [note for note in notes(made) if "lanes" in note]
