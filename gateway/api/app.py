@@ -11,7 +11,7 @@ from typing import Any, Final
 from playhead.gateway.access import Denied, Grant
 from playhead.gateway.access_gate import Gate
 from playhead.gateway.admission import address_key
-from playhead.gateway.api import cartesia, elevenlabs
+from playhead.gateway.api import cartesia, deepgram, elevenlabs
 from playhead.gateway.api.call import SpeechCall
 from playhead.gateway.api.errors import (
     NOT_FOUND,
@@ -41,7 +41,12 @@ Answer = Callable[[Request], Awaitable[Any]]
 JSON: Final = "application/json"
 NOSNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 ELEVENLABS: Final = "/v1/text-to-speech/"
-SHAPES: Final = (("/tts/", refusals.cartesia), (ELEVENLABS, refusals.elevenlabs))
+DEEPGRAM: Final = "/v1/speak"
+SHAPES: Final = (
+    ("/tts/", refusals.cartesia),
+    (ELEVENLABS, refusals.elevenlabs),
+    (DEEPGRAM, refusals.deepgram),
+)
 """Paths whose faults are told in another vendor's words than OpenAI's."""
 
 
@@ -72,6 +77,7 @@ class Api:
             Route("/tts/bytes", self._guarded(self._cartesia_bytes), methods=["POST"]),
             Route("/tts/sse", self._guarded(self._cartesia_sse), methods=["POST"]),
             *self._spoken_by_elevenlabs(),
+            Route(DEEPGRAM, self._guarded(self._deepgram), methods=["POST"]),
             Route("/openapi.json", self._guarded(self._openapi), methods=["GET"]),
         ]
         handlers: Any = {ApiError: _fault, HTTPException: _http_fault, Exception: _broken}
@@ -115,6 +121,12 @@ class Api:
     async def _cartesia_sse(self, request: Request) -> SpeechResponse:
         body = await self._body(request)
         return self._answer(request, cartesia.read_sse(body, self._hub.facts))
+
+    async def _deepgram(self, request: Request) -> SpeechResponse:
+        body = await self._body(request)
+        return self._answer(
+            request, deepgram.read_speech(body, request.query_params, self._hub.facts)
+        )
 
     async def _elevenlabs(self, request: Request) -> SpeechResponse:
         body = await self._body(request)

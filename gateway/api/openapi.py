@@ -11,6 +11,7 @@ _JSON = "application/json"
 VENDORS = {
     "/tts/bytes": ("Cartesia: a body of sound", "audio/*"),
     "/tts/sse": ("Cartesia: events, with word times where they are asked for", EVENTS),
+    "/v1/speak": ("Deepgram: a body of sound", "audio/*"),
     "/v1/text-to-speech/{voice}": ("ElevenLabs: a body of sound", "audio/*"),
     "/v1/text-to-speech/{voice}/stream": ("ElevenLabs: the same", "audio/*"),
     "/v1/text-to-speech/{voice}/with-timestamps": (

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from playhead.gateway.dialects.base import Action, Frame, Hangup, Opening, Refused
+from playhead.gateway.dialects.refusals import header_text
 from playhead.gateway.dialects.wire import (
     PCM,
     choice,
@@ -108,4 +109,4 @@ def refused(
     """The response that refuses an upgrade. The header says the same as the body."""
     text = f"{fault.message}; expected {fault.expected}"
     body = write_object({"err_code": code, "err_msg": text})
-    return Refused(status, body, {"dg-error": text})
+    return Refused(status, body, {"dg-error": header_text(text)})

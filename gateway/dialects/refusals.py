@@ -47,6 +47,11 @@ ELEVENLABS_CODES = {
 }
 
 
+def header_text(text: str) -> str:
+    """``text`` as a header's value may be (RFC 9110, 5.5): what a client sent may stand in it."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)
+
+
 def deepgram(status: int, code: str, text: str, request_id: str) -> tuple[str, Mapping[str, str]]:
     """``err_code`` and ``err_msg``; the header says it to who cannot read the body."""
     told = {
@@ -54,7 +59,7 @@ def deepgram(status: int, code: str, text: str, request_id: str) -> tuple[str, M
         "err_msg": text,
         "request_id": request_id,
     }
-    return write_object(told), {"dg-error": text}
+    return write_object(told), {"dg-error": header_text(text)}
 
 
 def openai(status: int, code: str, text: str, request_id: str) -> tuple[str, Mapping[str, str]]:

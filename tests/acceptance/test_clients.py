@@ -75,6 +75,15 @@ def test_deepgram_sdk_v2_interrupts_with_its_playback_offset(
     assert server.idle_within(1.0)
 
 
+def test_deepgram_sdk_over_http(server: Served, tmp_path: Path) -> None:
+    result = run(server, "sdk", "deepgram_sdk.py", "rest", out=tmp_path)
+    right(result)
+    streamed(result)
+    assert result.told["mp3"] > 2_000
+    assert result.told["refused"] == 404
+    assert server.idle_within(1.0), "the stream that was left early is over"
+
+
 def test_openai_realtime_with_truncation(server: Served, tmp_path: Path) -> None:
     result = run(server, "sdk", "openai_realtime.py", out=tmp_path)
     right(result)
@@ -145,7 +154,7 @@ TIMED = ("cartesia", "elevenlabs")
     "plugin",
     [
         *("cartesia", "deepgram", "deepgram-flux", "elevenlabs", "openai"),
-        *("cartesia-http", "elevenlabs-http"),
+        *("cartesia-http", "deepgram-http", "elevenlabs-http"),
     ],
 )
 def test_livekit(server: Served, tmp_path: Path, plugin: str) -> None:

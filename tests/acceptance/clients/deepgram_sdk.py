@@ -5,8 +5,10 @@ import threading
 import time
 from typing import Any
 
+from common import HTTP as API
 from common import TEXT, WS, Heard
 from deepgram import DeepgramClient
+from deepgram.core.api_error import ApiError
 from deepgram.core.events import EventType
 from deepgram.environment import DeepgramClientEnvironment
 from deepgram.speak.v1.types import SpeakV1Clear, SpeakV1Close, SpeakV1Flush, SpeakV1Text
@@ -111,4 +113,25 @@ def flux() -> None:
     )
 
 
-{"v1": aura, "v2": flux}[sys.argv[1]]()
+def rest() -> None:
+    """A plain call, a file, and a stream that is left early. Its address is the other port."""
+    plain = DeepgramClient(
+        api_key="none",
+        environment=DeepgramClientEnvironment(base=API, production=WS, agent=WS, agent_rest=API),
+    ).speak.v1.audio
+    heard = Heard(24_000)
+    raw = {"model": "aura-2-thalia-en", "encoding": "linear16", "container": "none"}
+    for data in plain.generate(text=TEXT, sample_rate=24_000, **raw):
+        heard.add(data)
+    mp3 = b"".join(plain.generate(text="Two words."))
+    refused = None
+    try:
+        list(plain.generate(text="x", model="nobody"))
+    except ApiError as error:
+        refused = error.status_code
+    for _ in plain.generate(text=TEXT * 8, **raw):
+        break
+    heard.tell(mp3=len(mp3), refused=refused)
+
+
+{"v1": aura, "v2": flux, "rest": rest}[sys.argv[1]]()

@@ -29,6 +29,7 @@ SPOKEN = [
     ("/tts/bytes", {**CARTESIA, "transcript": "one two three"}),
     (ELEVEN + "?output_format=pcm_24000", {"text": "one two three"}),
     (ELEVEN + "/stream?output_format=pcm_24000", {"text": "one two three"}),
+    ("/v1/speak?encoding=linear16&container=none", {"text": "one two three"}),
 ]
 
 
@@ -38,7 +39,7 @@ def test_sound_comes_as_it_is_made(path: str, fields: dict[str, Any]) -> None:
         async with api() as client:
             asked = await post(client, path, **fields)
             assert asked.response.status_code == 200
-            assert asked.header["content-type"] == "audio/pcm"
+            assert asked.header["content-type"] in ("audio/pcm", "audio/l16")
             assert len(await asked.rest()) == 3 * CHUNK * 2
             assert len(asked.pieces) > 1
 
@@ -98,6 +99,13 @@ def test_faults_are_told_as_the_vendor_tells_them() -> None:
             told = json.loads(await asked.rest())
             assert asked.response.status_code == 400
             assert told["detail"]["status"] == "invalid_input_message"
+            asked = await post(client, "/v1/speak?model=%0d%0aX:%20%e4%bd%a0", text="Hello.")
+            assert asked.response.status_code == 404
+            assert "x" not in asked.header
+            asked = await post(client, "/v1/speak", text="")
+            told = json.loads(await asked.rest())
+            assert asked.response.status_code == 400
+            assert asked.header["dg-error"] == told["err_msg"]
             status, told = await client.get("/tts/bytes")
             assert status == 405
             assert told["error_code"] == "method_not_allowed"

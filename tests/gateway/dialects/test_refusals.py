@@ -85,3 +85,8 @@ def test_shapes(shape: Shape, status: int, code: str, told: dict[str, Any]) -> N
 
 def test_kyutai_says_nothing_with_401() -> None:
     assert refusals.kyutai(401, "unauthorized", "no", "r") == ("", {})
+
+
+def test_what_a_client_sent_cannot_end_a_header() -> None:
+    _, headers = refusals.deepgram(400, "bad_value", "model is a\r\nX: \u00e9\u4f60 ~", "r")
+    assert headers == {"dg-error": "model is a??X: ?? ~"}
