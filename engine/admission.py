@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
+from playhead.engine.places import TAKEN, staying, takes_part
 from playhead.engine.policy import PolicyConfig, Refusal
 from playhead.engine.stream import Stream
 
@@ -36,8 +37,8 @@ class Load:
     """The machine as a newcomer finds it. ``cost``: lane seconds per second of speech, 0 while
     unknown."""
 
-    live: int  # utterances that hold a slot
-    playing: int  # of them, those whose listener is not held
+    live: int  # utterances whose slot cannot be had
+    playing: int  # of them, those that take the lanes' time, or may any moment
     missing: float  # seconds of speech that these lack to be safe
     cost: float
     accounts: int = 1  # that are being served, with the one that asks
@@ -54,14 +55,20 @@ def measure(
 ) -> Load:
     """The load at ``now``, as an utterance of ``payer`` finds it. Where only places count, nobody
     looks at what every single listener holds."""
+    there = staying(streams, now)
+    spare = len(streams) - len(there)
     own = ledger.live(payer)
+    accounts = ledger.clients
+    if spare:
+        payers = [stream.request.payer for stream in there]
+        own, accounts = payers.count(payer), len(set(payers))
     costs = math.isfinite(config.max_utilisation)
     return Load(
-        live=len(streams),
-        playing=sum(not s.playhead.frozen for s in streams) if costs else len(streams),
+        live=len(there),
+        playing=sum(takes_part(stream, now) for stream in there) if costs else len(there),
         missing=missing(streams, now) if costs else 0.0,
         cost=meters.cost_per_second(),
-        accounts=ledger.clients + (own == 0),
+        accounts=accounts + (own == 0),
         own=own,
     )
 
@@ -87,6 +94,13 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
     return None
 
 
+def crowded_out(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
+    """Why somebody whose place was not kept (and who is not in ``load.playing``) cannot go on."""
+    if load.playing == 0 or (load.playing + 1) * load.cost / workers <= config.max_utilisation:
+        return None
+    return _overloaded(TAKEN, COME_BACK)
+
+
 def _share(load: Load, workers: int, config: PolicyConfig) -> float:
     """Utterances at a time that each account can have, one at the least."""
     lanes = config.max_utilisation * workers / load.cost if load.cost else math.inf
@@ -105,5 +119,4 @@ def missing(streams: Iterable[Stream], now: float) -> float:
 
 def _cared_for(stream: Stream) -> bool:
     """Nothing more has to be made for it, or not now."""
-    done = stream.ended and stream.taken == stream.ready
-    return stream.dead or stream.playhead.frozen or done
+    return stream.dead or stream.playhead.frozen or stream.spoken

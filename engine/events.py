@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 from playhead.engine.anchor import Counters
 from playhead.engine.stream import Stream
@@ -22,11 +23,30 @@ BELIEF_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Upper bounds (seconds, inclusive) by which errors of the belief are told apart."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an utterance failed: a stable code, words, and after how many seconds to try again."""
+
+    code: str | None
+    message: str
+    retry_after: float | None = None
+
+
+NONE: Final = Fault(None, "")
+"""For those that did not fail."""
+
+
+def broken(message: str) -> Fault:
+    """What failed was the model's work."""
+    return Fault("engine_error", message)
+
+
 @dataclass(slots=True)
 class Tally:
     """Counters since the start."""
 
     refused: int = 0
+    displaced: int = 0  # cut off for long, and their places needed
     promoted: int = 0
     reports: int = 0
     reports_foreign: int = 0  # for an utterance that has ended or never was
@@ -82,10 +102,11 @@ class Outbox:
             )
         )
 
-    def finish(self, stream: Stream, reason: Finish, code: str | None, message: str) -> None:
+    def finish(self, stream: Stream, reason: Finish, why: Fault) -> None:
         """The terminal event."""
+        utterance, samples = stream.request.utterance, stream.playhead.sent
         self._events.append(
-            Finished(stream.request.utterance, reason, stream.playhead.sent, code, message)
+            Finished(utterance, reason, samples, why.code, why.message, why.retry_after)
         )
 
     def close(self, utterance: int) -> None:

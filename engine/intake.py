@@ -21,20 +21,22 @@ class Intake:
 
     def submit(self, request: Request, now: float) -> None:
         """Let an utterance in, or keep its refusal for :meth:`refusals`."""
+        refusal = self._scheduler.admit(request, now)
+        if refusal:
+            self._refuse(request.utterance, refusal.code, refusal.message, refusal.retry_after)
+            return
+        for gone in self._scheduler.closed():  # its place may be the one that is needed
+            self.close(gone)
         try:
             self._runner.open(request)
         except ValueError as fault:
             self._refuse(request.utterance, "bad_value", str(fault), None)
-            return
         except Exception as fault:
             # A fault of the model with one request must not stop the others.
             log.exception("the model cannot open utterance %d", request.utterance)
             self._refuse(request.utterance, "engine_error", _describe(fault), None)
-            return
-        refusal = self._scheduler.submit(request, now)
-        if refusal:
-            self.close(request.utterance)
-            self._refuse(request.utterance, refusal.code, refusal.message, refusal.retry_after)
+        else:
+            self._scheduler.enter(request, now)
 
     def text(self, utterance: int, delta: str, flush: bool, end: bool) -> None:
         """Text for a live utterance."""

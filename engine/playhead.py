@@ -49,6 +49,7 @@ class Playhead:
         ahead: float = 0.0,
     ) -> None:
         self.counters = Counters()
+        self.sample_rate = sample_rate
         self.one_way = one_way
         self.use_reports = use_reports
         self._drain = sample_rate * playback_rate

@@ -8,15 +8,14 @@ the same class.
 import math
 from collections.abc import Collection, Iterable
 
-from playhead.engine import admission
-from playhead.engine.events import Outbox, Tally
-from playhead.engine.lead import LeadLearner
+from playhead.engine import admission, places
+from playhead.engine.clients import Clients
+from playhead.engine.events import NONE, Fault, Outbox, Tally, broken
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
 from playhead.engine.plan import Dispatch, Dispatcher, Plan
-from playhead.engine.playhead import Playhead
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
-from playhead.engine.stream import ByClient, Stream
+from playhead.engine.stream import Stream
 from playhead.engine.survey import Survey
 from playhead.engine.types import (
     ChunkWork,
@@ -45,9 +44,7 @@ class Scheduler:
         self.tally = Tally()
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._streams: dict[int, Stream] = {}
-        self._clients = ByClient()
-        self._learners: dict[str, LeadLearner] = {}
-        self._delays: dict[str, float] = {}
+        self._clients = Clients(config.lead)
         self._ledger = ServiceLedger()
         self.dispatcher = Dispatcher(lanes)
         self._out = Outbox()
@@ -58,50 +55,51 @@ class Scheduler:
 
     def submit(self, request: Request, now: float) -> Refusal | None:
         """Let an utterance in, or say why not (then it never existed here)."""
+        refusal = self.admit(request, now)
+        if refusal is None:
+            self.enter(request, now)
+        return refusal
+
+    def admit(self, request: Request, now: float) -> Refusal | None:
+        """Make sure that there is a place for an utterance, or say why there is none."""
         if request.utterance in self._streams:
             raise ValueError(f"utterance {request.utterance} is already being spoken")
-        load = admission.measure(
-            self.streams(), self._ledger, self.meters, self.config, request.payer, now
-        )
-        refusal = admission.refusal(load, self.lanes.workers, self.config)
+        refusal = admission.refusal(self._load(request, now), self.lanes.workers, self.config)
         if refusal:
             self.tally.refused += 1
-            return refusal
-        learner = self._learners.setdefault(request.client, LeadLearner(self.config.lead))
-        learner.begin()
-        head = Playhead(
+        elif self.live >= self.config.max_live:
+            self._displace(places.longest_gone(self.streams(), now), places.GIVEN_AWAY)
+        return refusal
+
+    def enter(self, request: Request, now: float) -> None:
+        """Take the place that ``admit`` has found."""
+        stream = self._streams[request.utterance] = Stream.opened(
+            request,
+            self._clients.begin(request.client),
             self.model.sample_rate,
-            now,
-            start_threshold=request.start_threshold,
-            playback_rate=request.playback_rate,
-            one_way=self._delays.get(request.client, 0.0),
-            use_reports=request.reports and self.config.urgency is Urgency.REPORTED,
-            ahead=request.ahead,
+            now=now,
+            one_way=self._clients.one_way(request.client),
+            listens=self.config.urgency is Urgency.REPORTED,
         )
-        stream = self._streams[request.utterance] = Stream(request, head, learner)
-        self._clients.add(stream)
+        self._clients.join(stream)
         self._watch.touch(stream)
         self._ledger.join(request.payer)
-        return None
 
     def text(self, utterance: int, steppable: bool) -> None:
         """Text arrived; ``steppable`` when a backbone step would now yield something."""
-        stream = self._streams.get(utterance)
-        if stream and not stream.ended:
+        if (stream := self._streams.get(utterance)) and not stream.ended:
             stream.steppable = stream.steppable or steppable
             self._watch.touch(stream)
 
     def cancel(self, utterance: int, now: float) -> None:
         """End an utterance at once. Unknown ones (already ended) are ignored."""
-        stream = self._live(utterance)
-        if stream:
+        if stream := self._live(utterance):
             self._end(stream, Finish.CANCELLED)
 
     def fail(self, utterance: int, code: str, message: str) -> None:
         """End an utterance that cannot be spoken."""
-        stream = self._live(utterance)
-        if stream:
-            self._end(stream, Finish.FAILED, code, message)
+        if stream := self._live(utterance):
+            self._end(stream, Finish.FAILED, Fault(code, message))
 
     def report(self, report: Report, now: float) -> None:
         """Take a listener's report that arrived at ``now``."""
@@ -110,32 +108,32 @@ class Scheduler:
             self.tally.reports_foreign += 1
             return
         self._watch.touch(stream)
-        head = stream.playhead
-        believed, starved = head.depth(now), head.starved
-        if head.on_report(report, now):
+        if (error := stream.hear(report, now)) is not None:
             self.tally.reports += 1
             if report.source.confidence:  # else it is an inference of ours, no measurement
-                self.tally.believed(abs(believed - report.buffered / self.model.sample_rate))
-            late = max(head.overdue(now), head.starved - starved)
-            stream.learner.observe(report, late, now)
+                self.tally.believed(error)
 
     def hold(self, utterance: int, state: ListenerState | None, now: float) -> None:
-        """Freeze an utterance's listener, or let it go on with ``None``."""
-        stream = self._streams.get(utterance)
-        if stream:
-            stream.playhead.hold(state, now)
-            self._watch.touch(stream)
+        """Freeze an utterance's listener, or let it go on with ``None``: if it still can."""
+        stream = self._live(utterance)
+        if stream is None:
+            return
+        if places.gone(stream, now) and state is not ListenerState.SUSPENDED:
+            load = self._load(stream.request, now)
+            if refusal := admission.crowded_out(load, self.lanes.workers, self.config):
+                self._displace(stream, refusal.message)
+                return
+        places.note_hold(stream, state, now)
+        stream.playhead.hold(state, now)
+        self._watch.touch(stream)
 
     def delay(self, client: str, one_way: float) -> None:
         """The measured one-way delay to a client, seconds."""
-        self._delays[client] = one_way
-        for stream in self._clients.of(client):
-            stream.playhead.one_way = one_way
+        self._clients.delay(client, one_way)
 
     def forget(self, client: str) -> None:
         """A client's session is over: drop what was learned of it."""
-        self._learners.pop(client, None)
-        self._delays.pop(client, None)
+        self._clients.forget(client)
         self._ledger.forget(client)
 
     # -- one turn ---------------------------------------------------------------------------
@@ -143,9 +141,8 @@ class Scheduler:
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
         turn = self.survey.look(now, self.dispatcher.room())
-        dispatches = self.dispatcher.fill(turn, now)
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
-        return Plan(tuple(dispatches), wake_at)
+        return Plan(tuple(self.dispatcher.fill(turn, now)), wake_at)
 
     def commit_steps(
         self, dispatch: Dispatch, results: Iterable[StepResult], service: float
@@ -156,12 +153,7 @@ class Scheduler:
         audio = sum(result.frames for result in results) * self._frame_seconds
         self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), audio)
         for result in results:
-            stream = self._streams[result.utterance]
-            stream.stepping = False
-            self._watch.touch(stream)
-            if stream.dead:
-                self._release(stream)
-            else:
+            if stream := self._back(result.utterance, Lane.LM):
                 self._commit_step(stream, result)
 
     def commit_chunks(
@@ -184,12 +176,8 @@ class Scheduler:
         self.meters[dispatch.lane].done(service, [], 0.0)
         message = f"{type(fault).__name__}: {fault}"
         for utterance in dispatch.utterances:
-            stream = self._streams[utterance]
-            stream.back_from(dispatch.lane)
-            if stream.dead:
-                self._release(stream)
-            else:
-                self._end(stream, Finish.FAILED, "engine_error", message)
+            if stream := self._back(utterance, dispatch.lane):
+                self._end(stream, Finish.FAILED, broken(message))
 
     def events(self) -> list[EngineEvent]:
         """Events since the last call, in order."""
@@ -235,9 +223,19 @@ class Scheduler:
 
     # -- committing -------------------------------------------------------------------------
 
+    def _back(self, utterance: int, lane: Lane) -> Stream | None:
+        """Work has left ``lane``: its stream, unless that is over."""
+        stream = self._streams[utterance]
+        stream.back_from(lane)
+        self._watch.touch(stream)
+        if not stream.dead:
+            return stream
+        self._release(stream)
+        return None
+
     def _commit_step(self, stream: Stream, result: StepResult) -> None:
         if result.error is not None:
-            self._end(stream, Finish.FAILED, "engine_error", result.error)
+            self._end(stream, Finish.FAILED, broken(result.error))
             return
         stream.made(result)
         for warning in result.warnings:
@@ -245,20 +243,17 @@ class Scheduler:
         self._finish_if_spoken(stream)
 
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
-        stream = self._streams[chunk.utterance]
-        stream.decoding, stream.decoding_seconds = False, 0.0
-        self._watch.touch(stream)
-        if stream.dead:
-            self._release(stream)
-        elif isinstance(pcm, BaseException):
-            self._end(stream, Finish.FAILED, "engine_error", str(pcm) or type(pcm).__name__)
+        stream = self._back(chunk.utterance, chunk.lane)
+        if stream is None:
+            return
+        if isinstance(pcm, BaseException):
+            self._end(stream, Finish.FAILED, broken(str(pcm) or type(pcm).__name__))
         else:
             self._deliver(stream, chunk, pcm, now)
 
     def _deliver(self, stream: Stream, chunk: ChunkWork, pcm: Pcm, now: float) -> None:
         start = stream.playhead.sent
-        last = stream.ended and stream.taken == stream.ready
-        words = stream.pop_words(math.inf if last else start + len(pcm))
+        words = stream.pop_words(math.inf if stream.spoken else start + len(pcm))
         self._out.add_chunk(chunk, start, pcm, words, now)
         stream.playhead.on_sent(len(pcm), now)
         self._ledger.serve(stream.request.payer, len(pcm) / self.model.sample_rate)
@@ -266,16 +261,14 @@ class Scheduler:
         self._finish_if_spoken(stream)
 
     def _finish_if_spoken(self, stream: Stream) -> None:
-        if stream.ended and stream.taken == stream.ready and not stream.decoding:
+        if stream.spoken and not stream.decoding:
             self._end(stream, stream.finish)
 
-    def _end(
-        self, stream: Stream, reason: Finish, code: str | None = None, message: str = ""
-    ) -> None:
+    def _end(self, stream: Stream, reason: Finish, why: Fault = NONE) -> None:
         """The one place where an utterance ends for its listener: exactly one terminal event."""
         stream.dead = True
         self.tally.end(reason, stream.playhead.counters)
-        self._out.finish(stream, reason, code, message)
+        self._out.finish(stream, reason, why)
         self._release(stream)
 
     def _release(self, stream: Stream) -> None:
@@ -283,10 +276,20 @@ class Scheduler:
         if stream.running:
             return
         del self._streams[stream.request.utterance]
-        self._clients.discard(stream)
+        self._clients.leave(stream)
         self._watch.forget(stream)
         self._ledger.leave(stream.request.payer)
         self._out.close(stream.request.utterance)
+
+    def _displace(self, stream: Stream | None, why: str) -> None:
+        assert stream is not None, "admission counts on it"
+        self.tally.displaced += 1
+        self._end(stream, Finish.FAILED, Fault("overloaded", why, admission.COME_BACK))
+
+    def _load(self, request: Request, now: float) -> admission.Load:
+        return admission.measure(
+            self.streams(), self._ledger, self.meters, self.config, request.payer, now
+        )
 
     def _live(self, utterance: int) -> Stream | None:
         stream = self._streams.get(utterance)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.types import Finish, Lane
+from playhead.engine.types import PLACE_KEPT, Finish, Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ class EngineStats:
     held: int = 0  # utterances whose listeners are paused or cut off
     belief_errors: tuple[int, ...] = ()  # reports by error, see events.BELIEF_BOUNDS
     uncaptured: int = 0  # calls of the model since it was ready that no captured graph held
+    displaced: int = 0  # utterances that lost their places while their listeners were cut off
+    away: tuple[float, ...] = ()  # since when listeners are cut off
+
+    def occupied(self, now: float) -> int:
+        """Slots that a newcomer cannot have at ``now``."""
+        return self.live - sum(now - since >= PLACE_KEPT for since in self.away)
 
 
 def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
@@ -67,6 +73,8 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         max_utilisation=scheduler.config.max_utilisation,
         belief_errors=tuple(tally.belief_errors),
         uncaptured=tally.uncaptured,
+        displaced=tally.displaced,
+        away=tuple(s.away_since for s in scheduler.streams() if s.away_since is not None),
     )
 
 

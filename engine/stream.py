@@ -2,12 +2,12 @@
 
 import math
 from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Self
 
 from playhead.engine.lead import LeadLearner
 from playhead.engine.playhead import Playhead
-from playhead.engine.types import Finish, Lane, Request, StepResult, Word
+from playhead.engine.types import Finish, Lane, Report, Request, StepResult, Word
 
 UNPARK_SLOP = 1e-4
 """Seconds added to the end of a park, so that rounding cannot find it a moment too early."""
@@ -34,6 +34,30 @@ class Stream:
     dead: bool = False  # ended for its listener; waits for its work in the lanes
     queued_at: float | None = None  # since when a chunk has been waiting for a lane
     queued_lane: Lane | None = None  # the lane it was first meant for
+    away_since: float | None = None  # when its listener was cut off
+
+    @classmethod
+    def opened(
+        cls,
+        request: Request,
+        learner: LeadLearner,
+        sample_rate: int,
+        *,
+        now: float,
+        one_way: float,
+        listens: bool,
+    ) -> Self:
+        """A fresh one at ``now``. ``listens``: reports are taken, should any come."""
+        head = Playhead(
+            sample_rate,
+            now,
+            start_threshold=request.start_threshold,
+            playback_rate=request.playback_rate,
+            one_way=one_way,
+            use_reports=request.reports and listens,
+            ahead=request.ahead,
+        )
+        return cls(request, head, learner)
 
     @property
     def may_step(self) -> bool:
@@ -49,6 +73,21 @@ class Stream:
     def running(self) -> bool:
         """True while a lane holds work of this stream."""
         return self.stepping or self.decoding
+
+    @property
+    def spoken(self) -> bool:
+        """True when all that will ever be has been handed to a codec lane."""
+        return self.ended and self.taken == self.ready
+
+    def hear(self, report: Report, now: float) -> float | None:
+        """Take a report; by how many seconds the belief was off, or None when it was ignored."""
+        head = self.playhead
+        believed, starved = head.depth(now), head.starved
+        if not head.on_report(report, now):
+            return None
+        late = max(head.overdue(now), head.starved - starved)
+        self.learner.observe(report, late, now)
+        return abs(believed - report.buffered / head.sample_rate)
 
     def available(self) -> tuple[int, bool]:
         """Frames a chunk may take now, and whether no more can join them for now: a segment ends
@@ -98,26 +137,3 @@ class Stream:
         if self.playhead.frozen or self.playhead.waiting:
             return math.inf
         return now + over + UNPARK_SLOP
-
-
-class ByClient:
-    """Live streams by whose they are."""
-
-    def __init__(self) -> None:
-        self._streams: dict[str, dict[int, Stream]] = {}
-
-    def add(self, stream: Stream) -> None:
-        """A stream has begun."""
-        request = stream.request
-        self._streams.setdefault(request.client, {})[request.utterance] = stream
-
-    def discard(self, stream: Stream) -> None:
-        """A stream that was added is over."""
-        own = self._streams[stream.request.client]
-        del own[stream.request.utterance]
-        if not own:
-            del self._streams[stream.request.client]
-
-    def of(self, client: str) -> Collection[Stream]:
-        """The streams of a client."""
-        return self._streams.get(client, {}).values()

@@ -7,12 +7,16 @@ name says otherwise; times and durations are seconds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Pcm = npt.NDArray[np.float32]
+
+PLACE_KEPT: Final = 10.0
+"""Seconds for which a cut listener's place is kept, however full the house: nearly all who come
+back are there by then."""
 
 
 class Urgency(StrEnum):

@@ -2,8 +2,11 @@
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
+
+from playhead.engine.types import PLACE_KEPT
 
 MINUTE: Final = 60.0
 MAX_ACCOUNTS: Final = 10_000
@@ -38,6 +41,8 @@ class Account:
     quota: Quota
     connections: int = 0
     streams: int = 0
+    #: Those that speak and whose clients are gone, since when; who is gone longest comes first.
+    cut_off: "dict[Allowance, float]" = field(default_factory=dict)
     _saved: float = math.inf  # characters that may be used at once; negative: owed
     _at: float = field(default=-math.inf)
 
@@ -49,6 +54,11 @@ class Account:
     def full(self) -> bool:
         """No further connection is allowed."""
         return self.connections >= self.quota.connections
+
+    def spare(self, now: float) -> "Allowance | None":
+        """Who was cut off for so long that its stream may be had."""
+        allowance, since = next(iter(self.cut_off.items()), (None, now))
+        return allowance if now - since >= PLACE_KEPT else None
 
     def wait(self, now: float) -> float:
         """Seconds until text is taken again; 0: now."""
@@ -109,21 +119,33 @@ class Excess:
 
 
 class Allowance:
-    """What one session may use, out of its key's and its address's accounts."""
+    """What one session may use, out of its key's and its address's accounts.
 
-    __slots__ = ("_accounts", "_speaking")
+    ``give_up`` is called when others of an account need the stream of a session whose client is
+    cut off: its speech must end then.
+    """
+
+    __slots__ = ("_accounts", "_cut_off", "_speaking", "give_up")
 
     def __init__(self, accounts: tuple[Account, ...] = ()) -> None:
+        self.give_up: Callable[[float], None] = lambda now: None
         self._accounts = accounts
         self._speaking = False
+        self._cut_off: float | None = None
 
-    def stream(self) -> Excess | None:
+    def stream(self, now: float) -> Excess | None:
         """Why this session may not begin to speak; None: it may, or already does."""
         if self._speaking:
             return None
-        for account in self._accounts:
-            if account.streams >= account.quota.streams:
+        full = [a for a in self._accounts if a.streams >= a.quota.streams]
+        for account in full:
+            if account.spare(now) is None:
                 return Excess(account.name, "streams", account.quota.streams, 1.0)
+        for account in full:
+            # Who gave up in one account may have done so in the other as well.
+            spare = account.spare(now) if account.streams >= account.quota.streams else None
+            if spare is not None:
+                spare.give_up(now)
         return None
 
     def text(self, now: float) -> Excess | None:
@@ -146,3 +168,20 @@ class Allowance:
         self._speaking = speaking
         for account in self._accounts:
             account.streams += 1 if speaking else -1
+        self._note()
+
+    def cut_off(self, now: float) -> None:
+        """The session's client is gone, and may come back."""
+        self._cut_off = now
+        self._note()
+
+    def back(self) -> None:
+        """It is there again."""
+        self._cut_off = None
+        self._note()
+
+    def _note(self) -> None:
+        for account in self._accounts:
+            account.cut_off.pop(self, None)
+            if self._speaking and self._cut_off is not None:
+                account.cut_off[self] = self._cut_off

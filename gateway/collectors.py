@@ -58,6 +58,11 @@ class EngineCollector(Collector):
         yield CounterMetricFamily(
             "playhead_engine_refused", "Utterances not let in", value=stats.refused
         )
+        yield CounterMetricFamily(
+            "playhead_engine_displaced",
+            "Utterances whose listeners were cut off and whose places others have taken",
+            value=stats.displaced,
+        )
         yield _histogram(
             "playhead_belief_error_seconds",
             "How far the belief was off what a report said, just before the report",

@@ -64,6 +64,7 @@ class SessionHost:
         self._closed = False
         self._timer: TimerHandle | None = None
         self._timer_at: float | None = None
+        session.allowance.give_up = self._displace
 
     @property
     def id(self) -> str:
@@ -129,6 +130,10 @@ class SessionHost:
         """End at once; what is alive fails with ``fault``."""
         if not self._closed:
             self._perform(self.session.stop(code, reason, now, fault), now)
+
+    def _displace(self, now: float) -> None:
+        with self._isolated():
+            self._perform(self.session.displace(now), now)
 
     def engine_event(self, event: EngineEvent, now: float) -> None:
         """An event of one of this session's utterances. Raises nothing."""

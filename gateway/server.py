@@ -142,7 +142,8 @@ class GatewayServer:
         """What ``/readyz`` tells."""
         stats = self.hub.engine.stats()
         alive = self.hub.engine.dead is None
-        full = len(self._handlers) >= self.settings.max_connections or stats.live >= stats.max_live
+        taken = stats.occupied(clock.monotonic())
+        full = len(self._handlers) >= self.settings.max_connections or taken >= stats.max_live
         reason = "full" if full else "ready"
         if self.draining:
             reason = "draining"
@@ -166,7 +167,7 @@ class GatewayServer:
         """What the tightest resource has left, 0 to 1."""
         stats, lag = self.hub.engine.stats(), self.metrics.lag.value
         most = self.settings.max_connections
-        return slack(shares(stats, len(self._handlers), most, lag))
+        return slack(shares(stats, len(self._handlers), most, lag, clock.monotonic()))
 
     # -- down -------------------------------------------------------------------------------
 

@@ -139,11 +139,8 @@ class Session:
         return effects
 
     def _take_late_report(self) -> list[Effect]:
-        if self._late_report is None:
-            return []
-        report, arrived, _ = self._late_report
-        self._late_report = None
-        return self._try(report, arrived)
+        late, self._late_report = self._late_report, None
+        return [] if late is None else self._try(late[0], late[1])
 
     def _over_budget(
         self, verdict: Verdict, message: ClientMessage | None, now: float
@@ -192,8 +189,7 @@ class Session:
         return self.owned_by(request) and self._channel.outbox.covers(request.seq)
 
     def takeover(self, now: float) -> list[Effect]:
-        """For the old connection, when ``can_resume`` while it is still attached. ``resume``
-        must follow."""
+        """For the old connection that is still there, when ``can_resume``; ``resume`` follows."""
         self._leave(now)
         return [Close(4000, "taken over by a newer connection")]
 
@@ -207,21 +203,22 @@ class Session:
         self._token_before = digest(request.token)  # all that it knows: readies can be lost
         self._token, self._token_digest = token, digest(token)
         self._channel.attached = True
+        self.allowance.back()
         self._channel.outbox.acknowledge(request.seq)
-        effects: list[Effect] = [Send(self._ready(now, resumed=True))]
-        effects += map(Send, self._channel.outbox.after(request.seq))
-        return effects + self._dialogue.speech.update_hold(now)
+        missed = map(Send, self._channel.outbox.after(request.seq))
+        ready = Send(self._ready(now, resumed=True))
+        return [ready, *missed, *self._dialogue.speech.update_hold(now)]
 
     def _leave(self, now: float) -> None:
         self._channel.attached = False
+        self.allowance.cut_off(now)
         self._late_report = None
         self._deadline = now + self._limits.grace
 
     def owned_by(self, request: ResumeFrom) -> bool:
-        alive = not self.ended and self._dialogue.greeted
-        named = request.session == self.id
-        fits = any(token_fits(request.token, d) for d in (self._token_digest, self._token_before))
-        return alive and named and fits
+        if self.ended or not self._dialogue.greeted or request.session != self.id:
+            return False
+        return any(token_fits(request.token, d) for d in (self._token_digest, self._token_before))
 
     def _ready(self, now: float, *, resumed: bool) -> Ready:
         return ready(
@@ -242,9 +239,8 @@ class Session:
             return None
         if not self._dialogue.greeted or not self._channel.attached:
             return self._deadline
-        times = [self._dialogue.speech.get_timer()]
-        if self._late_report is not None:
-            times.append(self._late_report[2])
+        late = None if self._late_report is None else self._late_report[2]
+        times = (self._dialogue.speech.get_timer(), late)
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now: float) -> list[Effect]:
@@ -282,6 +278,10 @@ class Session:
         greeted = self._dialogue.greeted
         effects = self._dialogue.speech.fail_all(fault, now) if greeted else []
         return [*effects, *self._end(now), Close(code, reason)]
+
+    def displace(self, now: float) -> list[Effect]:
+        """Its client is cut off, and others of its account need the stream."""
+        return self._dialogue.displace(now)
 
     def tombstone(self) -> Tombstone:
         """Needs ``ended``."""

@@ -27,6 +27,9 @@ from playhead.gateway.session_states import TABLE, Act, Invalid, State
 from playhead.gateway.session_types import Outcome, ServerFacts
 
 DRAINING = Fault("draining", "the server is going down")
+DISPLACED = Fault(
+    "overloaded", "the client was cut off and others of its account needed the stream", 1.0
+)
 
 
 class Dialogue:
@@ -104,6 +107,11 @@ class Dialogue:
             self.state = State.DRAINING
         return self.settled(effects)
 
+    def displace(self, now: float) -> list[Effect]:
+        """Everything that is alive fails, so that another session may speak."""
+        effects = [] if self._speech is None else self._speech.fail_all(DISPLACED, now)
+        return self.settled(effects)
+
     def end(self, now: float) -> list[Effect]:
         """For good: what is still alive is cancelled. ``outcome`` keeps how far it was heard."""
         self._last = self.outcome(now)
@@ -138,7 +146,7 @@ class Dialogue:
                 f"at most {rate:g} a second",
                 retry_after=self._opened.wait(),
             )
-        if (excess := self._allowance.stream()) is not None and self.speech.idle:
+        if self.speech.idle and (excess := self._allowance.stream(now)) is not None:
             raise _over(excess)
         effects = self.speech.open(start, now)
         self.state = State.COMPOSING

@@ -67,7 +67,10 @@ class Queue:
         return self.current.outcome(self.current.playback.heard(now)[0])
 
     def advance(self, now: float) -> list[Effect]:
-        """Hand the next to the engine, unless one is there that it has to wait for."""
+        """Hand the next to the engine, unless one is there that it has to wait for, or nobody
+        listens."""
+        if not self._channel.attached:
+            return []  # a place in the engine is for who listens
         there = self._submitted()
         waiting = self.utterances[len(there) :]
         if not waiting:

@@ -190,7 +190,7 @@ class Speech:
         hold = ListenerState.PAUSED if self._paused else None
         if not self._channel.attached:
             hold = ListenerState.SUSPENDED
-        return self._queue.set_hold(hold, now)
+        return self._queue.set_hold(hold, now) + self._queue.advance(now)
 
     # ------------------------------------------------------------ the engine
 

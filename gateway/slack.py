@@ -29,19 +29,19 @@ class Smoothed:
 
 
 def shares(
-    stats: EngineStats, connections: int, max_connections: int, lag: float
+    stats: EngineStats, connections: int, max_connections: int, lag: float, now: float
 ) -> Mapping[str, float]:
     """By resource, how much of it would be taken with one more utterance, which is what a balancer
     wants to know: a slow process is full long before it is busy. Above 1: more than there is.
 
-    ``lag``: averaged event loop lag, seconds.
+    ``lag``: averaged event loop lag, seconds; ``now``: monotonic seconds.
     """
     # The lanes' meters remember the last work done: with nobody to speak to they say nothing.
     speaking = stats.live > 0
     playing = max(0, stats.live - stats.held)
     lanes = stats.utilisation * (playing + 1) / playing if playing else stats.utilisation
     return {
-        "slots": (stats.live + 1) / stats.max_live if speaking else 0.0,
+        "slots": (stats.occupied(now) + 1) / stats.max_live if speaking else 0.0,
         "connections": connections / max_connections,
         "lanes": lanes / stats.max_utilisation,
         "urgent": stats.lanes[Lane.URGENT].sojourn_p95 / LATE if speaking else 0.0,

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from playhead.engine.lanes import cpu_limits
 from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import ChunkWork, ModelInfo, Pcm, Request, StepResult, Word
 from playhead.gateway.serve import server_facts
 from playhead.gateway.server import GatewayServer, bind
@@ -107,13 +108,15 @@ def _words(text: str, first: int, frames: int) -> tuple[Word, ...]:
 
 
 @contextlib.asynccontextmanager
-async def live_server(runner: Any = None, **settings: Any) -> AsyncIterator[str]:
+async def live_server(
+    runner: Any = None, policy: PolicyConfig | None = None, **settings: Any
+) -> AsyncIterator[str]:
     """A server on a free port of this machine; yields its URL."""
     runner = runner or WaveRunner()
     chosen = Settings(port=0, **({"close_timeout": 1.0, "drain_timeout": 0.0} | settings))
 
     def open_engine(deliver: Any) -> Engine:
-        engine = Engine(runner, EngineConfig(cpu_limits(2)), deliver)
+        engine = Engine(runner, EngineConfig(cpu_limits(2), policy or PolicyConfig()), deliver)
         engine.start()
         return engine
 

@@ -11,6 +11,7 @@ from playhead.engine.admission import (
     SAFE,
     SOON,
     Load,
+    crowded_out,
     measure,
     missing,
     refusal,
@@ -18,10 +19,11 @@ from playhead.engine.admission import (
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
+from playhead.engine.places import TAKEN, note_hold
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.stream import Stream
-from playhead.engine.types import ListenerState
+from playhead.engine.types import PLACE_KEPT, ListenerState
 
 CONFIG = PolicyConfig(max_live=10, max_utilisation=0.9)
 CALM = Load(live=3, playing=3, missing=0.0, cost=0.1)
@@ -135,3 +137,31 @@ def test_where_only_places_count_no_listener_is_looked_at() -> None:
     places = PolicyConfig(max_utilisation=math.inf)
     load = measure([stream(0.2)], ServiceLedger(), Meters.starting_from(0.02), places, "a", 0.0)
     assert (load.live, load.playing, load.missing) == (1, 1, 0.0)
+
+
+def cut(payer: str, at: float) -> Stream:
+    made = Stream(request(1, account=payer), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
+    made.playhead.hold(ListenerState.SUSPENDED, at)
+    note_hold(made, ListenerState.SUSPENDED, at)
+    return made
+
+
+def test_who_was_cut_off_counts_for_a_while_and_then_no_more() -> None:
+    ledger, meters = ServiceLedger(), Meters.starting_from(0.02)
+    streams = [cut("a", 0.0), cut("b", 5.0)]
+    for account in ("a", "b"):
+        ledger.join(account)
+    early = measure(streams, ledger, meters, CONFIG, "a", PLACE_KEPT - 0.1)
+    assert (early.live, early.playing, early.accounts, early.own) == (2, 2, 2, 1)
+    late = measure(streams, ledger, meters, CONFIG, "a", PLACE_KEPT)
+    assert (late.live, late.playing, late.accounts, late.own) == (1, 1, 2, 0)
+    last = measure(streams, ledger, meters, CONFIG, "a", PLACE_KEPT + 5.0)
+    assert (last.live, last.playing, last.accounts, last.own) == (0, 0, 1, 0)
+
+
+def test_who_comes_back_late_goes_on_if_its_share_is_still_there() -> None:
+    assert crowded_out(Load(9, 8, 0.0, 0.1), 1, CONFIG) is None
+    refused = crowded_out(Load(9, 9, 0.0, 0.1), 1, CONFIG)
+    assert refused is not None
+    assert (refused.code, refused.message) == ("overloaded", TAKEN)
+    assert crowded_out(Load(1, 0, 0.0, 9.0), 1, CONFIG) is None, "an empty machine is big enough"

@@ -3,7 +3,7 @@
 import numpy as np
 from doubles import HZ, request
 from playhead.engine.anchor import Counters
-from playhead.engine.events import Outbox, Tally
+from playhead.engine.events import Outbox, Tally, broken
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import Stream
@@ -41,7 +41,7 @@ def test_the_terminal_event_says_how_much_was_made() -> None:
     stream = Stream(request(7), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
     stream.playhead.on_sent(640, 1.0)
     outbox = Outbox()
-    outbox.finish(stream, Finish.FAILED, "engine_error", "it broke")
+    outbox.finish(stream, Finish.FAILED, broken("it broke"))
     assert outbox.drain() == [Finished(7, Finish.FAILED, 640, "engine_error", "it broke")]
 
 

@@ -10,14 +10,17 @@ from playhead.engine import loop
 from playhead.engine.lead import LeadLimits
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.picture import EnginePicture
+from playhead.engine.places import GIVEN_AWAY
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import (
+    PLACE_KEPT,
     AudioChunk,
     EngineEvent,
     Finish,
     Finished,
     Lane,
     ListenerState,
+    Request,
     RunnerDead,
     StepResult,
     TextWarning,
@@ -124,8 +127,27 @@ def test_a_full_house_refuses_with_a_time_to_come_back() -> None:
     assert (finished.reason, finished.code) == (Finish.FAILED, "overloaded")
     assert finished.retry_after is not None
     assert finished.retry_after > 0
-    assert (runner.opened, runner.closed) == ([1, 2], [2])
+    assert (runner.opened, runner.closed) == ([1], []), "the model is not asked"
     assert mailbox.events(1) == []
+
+
+def test_a_place_that_is_given_away_is_free_before_the_model_is_asked() -> None:
+    class OneSlot(FakeRunner):
+        def open(self, request: Request) -> None:
+            assert not self.speeches, "the slot is taken"
+            super().open(request)
+
+    runner, mailbox = OneSlot(), Mailbox()
+    engine = Engine(runner, EngineConfig(machine(), PolicyConfig(max_live=1)), mailbox)
+    engine.submit(request(1))
+    engine.hold(1, ListenerState.SUSPENDED, 5.0)
+    engine.step(5.0)
+    engine.submit(request(2))
+    engine.step(5.0 + PLACE_KEPT)
+    assert (runner.opened, runner.closed) == ([1, 2], [1])
+    (finished,) = mailbox.finished(1)
+    assert (finished.code, finished.message) == ("overloaded", GIVEN_AWAY)
+    assert mailbox.finished(2) == []
 
 
 def test_of_several_reports_the_latest_counts() -> None:

@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from playhead.engine.lead import LeadLimits
 from playhead.engine.meters import KNOWN
+from playhead.engine.places import GIVEN_AWAY, TAKEN
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.types import (
+    PLACE_KEPT,
     Finish,
     Lane,
     ListenerState,
@@ -593,15 +595,70 @@ def test_a_full_house_refuses_and_says_when_to_come_back() -> None:
     assert one.submit(request(3)) is None
 
 
-def test_a_machine_that_is_too_slow_for_one_more_refuses() -> None:
-    one = rig(workers=1, lead=FAR)
-    one.say(1, "a" * (2 * round(KNOWN / FRAME_SECONDS)))
-    while one.heard[1].samples < 1.2 * KNOWN * HZ:
+def test_in_a_full_house_who_was_cut_off_for_long_gives_its_place() -> None:
+    one = rig(max_live=2)
+    one.say(1, "a" * 100)
+    one.say(2, "a" * 100)
+    one.settle()
+    one.scheduler.hold(1, S.SUSPENDED, one.now)
+    one.now += PLACE_KEPT - 0.1
+    assert one.submit(request(3)) is not None, "it may be back any moment"
+    one.now += 0.1
+    one.say(3, "abcd")
+    one.collect()
+    ended = one.heard[1].finished
+    assert ended is not None
+    assert (ended.reason, ended.code, ended.message) == (Finish.FAILED, "overloaded", GIVEN_AWAY)
+    assert ended.retry_after is not None
+    assert (one.closed, one.scheduler.live, one.scheduler.tally.displaced) == ([1], 2, 1)
+    assert one.submit(request(4)) is not None, "the others are here"
+
+
+def test_where_there_is_room_who_was_cut_off_goes_on() -> None:
+    one = rig(max_live=2)
+    one.say(1, "a" * 100)
+    one.scheduler.hold(1, S.SUSPENDED, one.now)
+    one.settle()
+    one.now += 5 * PLACE_KEPT
+    one.say(2, "abcd")
+    one.scheduler.hold(1, None, one.now)
+    one.scheduler.hold(99, None, one.now)  # unknown: over, most likely
+    while one.heard[1].finished is None:
+        one.settle()
+        one.now += 0.5
+    assert one.heard[1].finished.reason is Finish.COMPLETE
+    assert one.heard[1].samples == 100 * FRAME
+    assert one.scheduler.tally.displaced == 0
+
+
+def slow(one: Rig, utterance: int) -> None:
+    """Speak until the lanes were measured to need 0.6 s for a second of speech."""
+    one.say(utterance, "a" * (2 * round(KNOWN / FRAME_SECONDS)))
+    while one.heard[utterance].samples < 1.2 * KNOWN * HZ:
         for work in one.plan():
             seconds = 4 * FRAME_SECONDS if work.lane is Lane.LM else 0.0
             seconds += sum(chunk.frames for chunk in work.chunks) * FRAME_SECONDS
             one.finish(work, service=0.3 * seconds)
     assert one.scheduler.meters.cost_per_second() == pytest.approx(0.6, rel=0.05)
+
+
+def test_who_comes_back_late_to_busy_lanes_is_told_so() -> None:
+    one = rig(workers=1, lead=FAR)
+    assert one.submit(request(1)) is None
+    one.scheduler.hold(1, S.SUSPENDED, one.now)
+    slow(one, 2)
+    one.now += PLACE_KEPT
+    one.scheduler.hold(1, S.SUSPENDED, one.now)  # told twice: nothing changes
+    one.scheduler.hold(1, None, one.now)
+    one.collect()
+    ended = one.heard[1].finished
+    assert ended is not None
+    assert (ended.code, ended.message) == ("overloaded", TAKEN)
+
+
+def test_a_machine_that_is_too_slow_for_one_more_refuses() -> None:
+    one = rig(workers=1, lead=FAR)
+    slow(one, 1)
     refusal = one.submit(request(2))
     assert refusal is not None
     assert "120%" in refusal.message

@@ -1,12 +1,15 @@
 """Accounts of keys and addresses, and what a session may take from them."""
 
+from dataclasses import replace
+
+from playhead.engine.types import PLACE_KEPT
 from playhead.gateway.access_quota import Account, Accounts, Allowance, Quota, address_quota
 
 SMALL = Quota(connections=1, streams=2, characters_per_minute=600)
 
 
-def account(name: str = "key") -> Account:
-    return Account(name, SMALL)
+def account(name: str = "key", streams: int = 2) -> Account:
+    return Account(name, replace(SMALL, streams=streams))
 
 
 def test_characters_are_earned_by_the_second() -> None:
@@ -54,14 +57,14 @@ def test_streams_of_all_sessions_count_together() -> None:
     first.speaking(True)
     second.speaking(True)
     assert shared.streams == 2
-    assert first.stream() is None  # it speaks already
-    excess = third.stream()
+    assert first.stream(0.0) is None  # it speaks already
+    excess = third.stream(0.0)
     assert excess is not None
     assert (excess.account, excess.limit, excess.most) == ("key", "streams", 2)
     assert excess.retry_after > 0
     first.speaking(False)
     first.speaking(False)
-    assert third.stream() is None
+    assert third.stream(0.0) is None
     second.speaking(False)
     assert shared.idle
 
@@ -76,7 +79,7 @@ def test_the_narrowest_account_decides() -> None:
     assert (excess.account, excess.limit) == ("address", "characters_per_minute")
     assert excess.retry_after == 1.0
     assert Allowance().text(0.0) is None
-    assert Allowance().stream() is None
+    assert Allowance().stream(0.0) is None
 
 
 def test_an_account_is_kept_while_it_is_used() -> None:
@@ -99,3 +102,63 @@ def test_an_account_follows_its_quota() -> None:
     found = accounts.get("a", SMALL)
     assert accounts.get("a", address_quota(7)) is found
     assert found.quota == Quota(7, 7, 42_000)
+
+
+def sessions(*accounts: Account, count: int = 2) -> tuple[list[Allowance], list[Allowance]]:
+    """Sessions that speak, and a list of those that were made to give up."""
+    made = [Allowance(accounts) for _ in range(count)]
+    gave_up: list[Allowance] = []
+
+    def end(allowance: Allowance) -> None:
+        gave_up.append(allowance)
+        allowance.speaking(False)
+
+    for allowance in made:
+        allowance.give_up = lambda now, which=allowance: end(which)  # type: ignore[misc]
+        allowance.speaking(True)
+    return made, gave_up
+
+
+def test_the_stream_of_who_was_cut_off_for_long_can_be_had() -> None:
+    shared = account()
+    (first, second), gave_up = sessions(shared)
+    second.cut_off(1.0)
+    first.cut_off(2.0)
+    newcomer = Allowance((shared,))
+    assert newcomer.stream(1.0 + PLACE_KEPT - 0.1) is not None
+    assert gave_up == []
+    assert newcomer.stream(1.0 + PLACE_KEPT) is None
+    assert gave_up == [second], "the one that is gone longest"
+    newcomer.speaking(True)
+    assert Allowance((shared,)).stream(1.9 + PLACE_KEPT) is not None
+    first.back()
+    assert Allowance((shared,)).stream(99.0) is not None
+    assert gave_up == [second]
+
+
+def test_who_cannot_give_up_keeps_its_stream() -> None:
+    only = Allowance((account(streams=1),))
+    only.speaking(True)
+    only.cut_off(0.0)
+    only.give_up(PLACE_KEPT)
+    only.speaking(False)
+    only.cut_off(1.0)
+    assert only.stream(PLACE_KEPT) is None
+
+
+def test_nobody_gives_up_for_who_is_refused_all_the_same() -> None:
+    wide, narrow = account(streams=1), account(streams=1)
+    (first,), gave_up = sessions(wide, count=1)
+    first.cut_off(0.0)
+    Allowance((narrow,)).speaking(True)
+    assert Allowance((wide, narrow)).stream(PLACE_KEPT) is not None
+    assert gave_up == []
+
+
+def test_one_gives_up_for_both_accounts() -> None:
+    key, address = account(), account()
+    made, gave_up = sessions(key, address)
+    for allowance in made:
+        allowance.cut_off(0.0)
+    assert Allowance((key, address)).stream(PLACE_KEPT) is None
+    assert gave_up == made[:1]

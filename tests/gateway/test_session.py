@@ -469,3 +469,38 @@ def test_stop_fails_what_is_alive() -> None:
 
 def test_stop_before_hello() -> None:
     assert Talk(greet=False).session.stop(1012, "restart", 0.0) == [Close(1012, "restart")]
+
+
+def test_who_lost_its_place_while_away_finds_its_texts_and_goes_on_with_what_waits() -> None:
+    talk = Talk()
+    first = talk.utter("One two.")
+    talk.audio(first, 4_800, 0.1, words(("One", 0, 0)))
+    assert talk.utter("Three.") == 0, "it waits"
+    talk.session.detach(1.0)
+    lost = Finished(first, Finish.FAILED, 4_800, "overloaded", "the place was needed", 1.0)
+    assert of(Submit, talk.session.engine_event(lost, 12.0)) == [], "nobody listens"
+    effects = talk.session.resume(m.ResumeFrom("s1", "t1", 2), "t2", 20.0)
+    replayed = sent(effects)
+    failed = next(message for message in replayed if isinstance(message, m.Failed))
+    assert (failed.code, failed.epoch, failed.retry_after) == ("overloaded", 1, 1_000)
+    assert failed.heard_text + failed.unheard_text == "One two."
+    (submitted,) = of(Submit, effects)
+    assert submitted.request.utterance == first + 1
+    assert not of(Hold, effects)
+
+
+def test_a_session_that_is_displaced_in_its_account_gives_all_texts_back() -> None:
+    talk = Talk()
+    number = talk.utter("One.")
+    talk.utter("Two.")
+    talk.session.detach(1.0)
+    effects = talk.session.displace(12.0)
+    assert of(CancelUtterance, effects) == [CancelUtterance(number)]
+    assert talk.session.idle
+    replayed = sent(talk.session.resume(m.ResumeFrom("s1", "t1", 0), "t2", 20.0))
+    failed = [message for message in replayed if isinstance(message, m.Failed)]
+    assert [(message.code, message.unheard_text) for message in failed] == [
+        ("overloaded", "One."),
+        ("overloaded", "Two."),
+    ]
+    assert Talk(greet=False).session.displace(1.0) == [], "it never spoke"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fake_engine import FakeEngine
 from playhead.engine.stats import EngineStats, LaneStats
-from playhead.engine.types import Lane
+from playhead.engine.types import PLACE_KEPT, Lane
 from playhead.gateway.slack import Smoothed, shares, slack
 
 
@@ -16,7 +16,7 @@ def stats(live: int = 0, utilisation: float = 0.0, urgent: float = 0.0) -> Engin
 
 
 def test_an_idle_process_is_all_slack() -> None:
-    assert slack(shares(stats(urgent=9.0), 0, 100, 0.0)) == 1.0
+    assert slack(shares(stats(urgent=9.0), 0, 100, 0.0, 50.0)) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_an_idle_process_is_all_slack() -> None:
 def test_the_tightest_resource_decides(
     found: EngineStats, connections: int, lag: float, left: float
 ) -> None:
-    assert slack(shares(found, connections, 100, lag)) == pytest.approx(left)
+    assert slack(shares(found, connections, 100, lag, 50.0)) == pytest.approx(left)
 
 
 def test_an_accelerator_counts_its_slots_only() -> None:
     found = replace(stats(live=15, utilisation=40.0), max_utilisation=float("inf"))
-    assert slack(shares(found, 0, 100, 0.0)) == 0.75
+    assert slack(shares(found, 0, 100, 0.0, 50.0)) == 0.75
 
 
 def test_lag_is_averaged() -> None:
@@ -50,3 +50,10 @@ def test_lag_is_averaged() -> None:
     assert lag.value == pytest.approx(0.05, rel=0.01)
     lag.add(0.0)
     assert lag.value == pytest.approx(0.045, rel=0.01)
+
+
+def test_a_place_that_a_newcomer_can_have_is_no_load() -> None:
+    away = tuple(back - PLACE_KEPT for back in (40.0, 45.0, 59.0))
+    found = replace(stats(live=16), held=16, away=away)
+    assert slack(shares(found, 0, 100, 0.0, 39.9)) == pytest.approx(1 - 17 / 64)
+    assert slack(shares(found, 0, 100, 0.0, 50.0)) == pytest.approx(1 - 15 / 64)

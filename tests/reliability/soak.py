@@ -478,8 +478,8 @@ class Town:
             "routes": self.hub.routes,
             "streams": scheduler.live,
             "texts": self.runner.open_texts,
-            "learners": len(scheduler._learners),
-            "delays": len(scheduler._delays),
+            "learners": len(scheduler._clients._learners),
+            "delays": len(scheduler._clients._delays),
             "accounts": len(scheduler._ledger._live) + len(scheduler._ledger._served),
             "commands": len(self.engine._inbox) + len(self.engine._completions),
         }
