@@ -60,7 +60,7 @@ class EngineCollector(Collector):
         )
         yield CounterMetricFamily(
             "playhead_engine_displaced",
-            "Utterances whose listeners were cut off and whose places others have taken",
+            "Utterances that lost their places while their listeners were cut off",
             value=stats.displaced,
         )
         yield _histogram(
@@ -76,18 +76,22 @@ class EngineCollector(Collector):
             "outcome",
             {finish.value: stats.finished.get(finish, 0) for finish in Finish},
         )
-        yield _labelled(
-            "playhead_reports",
-            "Playback reports by what became of them; clamped ones are also accepted",
-            "outcome",
-            {
-                "accepted": stats.reports,
-                "clamped": stats.reports_clamped,
-                "invalid": stats.reports_invalid,
-                "stale": stats.reports_stale,
-            },
-        )
+        yield _reports(stats)
         yield from _lanes(stats)
+
+
+def _reports(stats: EngineStats) -> Metric:
+    return _labelled(
+        "playhead_reports",
+        "Playback reports by what became of them; clamped ones are also accepted",
+        "outcome",
+        {
+            "accepted": stats.reports,
+            "clamped": stats.reports_clamped,
+            "invalid": stats.reports_invalid,
+            "stale": stats.reports_stale,
+        },
+    )
 
 
 def _lanes(stats: EngineStats) -> Iterator[Metric]:
