@@ -143,8 +143,9 @@ def _serve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from playhead.gateway import supervise
 
         return supervise.run(args, args.line, settings)
-    from playhead.gateway import serve
+    from playhead.gateway import lifeline, serve
 
+    lifeline.follow(environ)
     return serve.run(settings)
 
 
@@ -156,6 +157,7 @@ def _engine(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     except gateway_settings.SettingsError as error:
         print(f"playhead engine: {error}", file=sys.stderr)
         return 2
-    from playhead.gateway import engine_process
+    from playhead.gateway import engine_process, lifeline
 
+    lifeline.follow(environ)
     return engine_process.run(settings, args.socket)

@@ -19,6 +19,7 @@ from typing import Final
 
 from playhead.engine import clock
 from playhead.gateway import gpu
+from playhead.gateway.lifeline import Lifeline
 from playhead.gateway.settings import HTTP_NEXT, HTTP_OFF, Settings, SettingsError
 from playhead.gateway.settings_values import node as host_name
 
@@ -144,6 +145,8 @@ class Supervisor:
         self._team = team
         self._engines = {worker.name for worker in team if worker.command == "engine"}
         self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._ours = Lifeline()
+        self._theirs = Lifeline()  # of the engines: gateways hold it as well
         self._stopping = asyncio.Event()
         self._status = 0
 
@@ -152,7 +155,8 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop, number)
-        await asyncio.gather(*(self._keep(worker) for worker in self._team))
+        with self._ours, self._theirs:
+            await asyncio.gather(*(self._keep(worker) for worker in self._team))
         return self._status
 
     def stop(self, number: int = signal.SIGTERM) -> None:
@@ -189,19 +193,28 @@ class Supervisor:
                 await self._wait(pause)
 
     async def _live(self, worker: Worker) -> int:
+        watches, holds = self._ties(worker)
         process = await asyncio.create_subprocess_exec(
             *self._program,
             worker.command,
             *self._shared,
             *worker.flags,
-            env=os.environ | dict(worker.environ),
+            env=os.environ | dict(worker.environ) | dict(watches.environ),
             start_new_session=True,  # the terminal's Ctrl-C comes through us, once
+            pass_fds=(watches.watched, *holds),
         )
         self._running[worker.name] = process
         status = await process.wait()
         del self._running[worker.name]
         self._release_engines()
         return status
+
+    def _ties(self, worker: Worker) -> tuple[Lifeline, tuple[int, ...]]:
+        """What a worker watches and what it holds. Should we be killed, gateways drain, and engines
+        end when the last gateway has."""
+        if worker.name in self._engines:
+            return self._theirs, ()
+        return self._ours, (self._theirs.held,)
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -140,3 +141,39 @@ def test_workers_that_cannot_start_end_the_supervisor() -> None:
     )
     assert done.returncode == 2
     assert "--voice='nobody' is not usable" in done.stderr
+
+
+def ended(pid: str) -> bool:
+    """Whether a process is gone, or waits for whoever adopted it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("flag", ["--workers", "--gateways"])
+def test_nobody_outlives_a_supervisor_that_is_killed(flag: str) -> None:
+    command = [sys.executable, str(SERVER), "serve", flag, "2", "--port", "0"]
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    environ["PYTHONPATH"] = os.pathsep.join([str(SERVER.parent), *sys.path])
+    with subprocess.Popen(
+        [*command, "--http-port", "off", "--drain-timeout", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environ,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert all("is ready" in process.stdout.readline() for _ in range(2))
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        finally:
+            process.kill()
+        assert len(children) == (2 if flag == "--workers" else 3)
+        until = time.monotonic() + 15
+        while not all(map(ended, children)) and time.monotonic() < until:
+            time.sleep(0.05)
+        left = [pid for pid in children if not ended(pid)]
+        for pid in left:
+            os.kill(int(pid), signal.SIGKILL)
+        assert not left
