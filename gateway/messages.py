@@ -267,7 +267,8 @@ class Pong:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorEvent:
-    """``epoch`` to ``unheard_text`` come with ``resume_failed`` alone, when they are known."""
+    """``recovered`` (false) and ``reason`` come with ``resume_failed`` alone, ``epoch`` to
+    ``unheard_text`` as well, when they are known."""
 
     type: ClassVar[str] = "error"
     code: str
@@ -275,6 +276,8 @@ class ErrorEvent:
     expected: str
     retry_after: float | None = None
     field: str | None = None
+    recovered: bool | None = None
+    reason: str | None = None
     epoch: int | None = None
     heard: int | None = None
     heard_text: str | None = None

@@ -248,6 +248,7 @@ CLIENT: dict[str, Spec] = {
 }
 
 _HEARD = {"heard": COUNT, "heard_text": LONG, "unheard_text": LONG}
+_LAST = {"epoch": COUNT, **_HEARD}
 _FAULT = {"code": LONG, "message": LONG, "expected": LONG, "retry_after": STAMP}
 
 SERVER: dict[str, Spec] = {
@@ -275,7 +276,7 @@ SERVER: dict[str, Spec] = {
         _spec(m.Warn, seq=COUNT, epoch=COUNT, code=LONG, message=LONG, text=LONG),
         _spec(m.Draining, seq=COUNT, deadline=STAMP),
         _spec(m.Pong, time=STAMP, received=STAMP, sent=STAMP),
-        _spec(m.ErrorEvent, field=LONG, epoch=COUNT, **_FAULT, **_HEARD),
+        _spec(m.ErrorEvent, field=LONG, recovered=flag, reason=NAME, **_LAST, **_FAULT),
     )
 }
 # fmt: on

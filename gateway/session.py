@@ -34,7 +34,7 @@ from playhead.gateway.session_channel import Channel
 from playhead.gateway.session_dialogue import DRAINING, Dialogue
 from playhead.gateway.session_queue import Fault
 from playhead.gateway.session_ready import ready
-from playhead.gateway.session_resume import refusal, refuse_resume
+from playhead.gateway.session_resume import REPLAY_LOST, refusal, refuse_resume
 from playhead.gateway.session_states import State
 from playhead.gateway.session_types import ServerFacts, Tombstone, digest, error_event, token_fits
 
@@ -199,7 +199,8 @@ class Session:
         When it cannot be done the effects refuse it, and nothing else has changed.
         """
         if not self.can_resume(request):
-            return refusal(self._dialogue.outcome(now) if self.owned_by(request) else None)
+            outcome = self._dialogue.outcome(now) if self.owned_by(request) else None
+            return refusal(outcome, REPLAY_LOST)
         self._token_before = digest(request.token)  # all that it knows: readies can be lost
         self._token, self._token_digest = token, digest(token)
         self._channel.attached = True
@@ -244,8 +245,7 @@ class Session:
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now: float) -> list[Effect]:
-        due = self.get_timer()
-        if due is None or now < due:
+        if (due := self.get_timer()) is None or now < due:
             return []
         if not self._dialogue.greeted:
             return [*self._end(now), Close(1008, "no hello in time")]

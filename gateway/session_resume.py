@@ -6,13 +6,21 @@ from playhead.gateway.session_types import Outcome, Tombstone, token_fits
 
 RESUME_FAILED = 4001
 
+UNKNOWN = "unknown"
+"""No session of that id and token: the process was restarted, or somebody guesses."""
+ENDED = "ended"
+REPLAY_LOST = "replay_lost"
+"""It lives, and no longer keeps all that its client missed."""
 
-def refusal(outcome: Outcome | None) -> list[Effect]:
-    """``outcome``: only for the owner of the session."""
+
+def refusal(outcome: Outcome | None, reason: str) -> list[Effect]:
+    """``outcome``: only for the owner of the session. Without one the reason is :data:`UNKNOWN`."""
     error = ErrorEvent(
         code="resume_failed",
         message="the session is gone or cannot be continued",
         expected="hello without resume opens a new session",
+        recovered=False,
+        reason=reason if outcome else UNKNOWN,
         epoch=outcome.epoch if outcome else None,
         heard=outcome.heard if outcome else None,
         heard_text=outcome.heard_text if outcome else None,
@@ -32,4 +40,4 @@ def refuse_resume(request: ResumeFrom, stone: Tombstone | None, now: float) -> l
         and stone.session == request.session
         and token_fits(request.token, stone.token_digest)
     )
-    return refusal(stone.outcome if stone is not None and owner else None)
+    return refusal(stone.outcome if stone is not None and owner else None, ENDED)

@@ -1,5 +1,7 @@
 """What can go wrong between a client and the server, as exceptions."""
 
+from typing import Literal
+
 from playhead.gateway.messages import ErrorEvent, Failed
 
 
@@ -69,17 +71,36 @@ class UtteranceFailed(ServerError):
 
 
 class ResumeFailed(ServerError):
-    """The socket dropped and the session could not be taken up again.
+    """The socket dropped and the session could not be taken up again: ``recovered`` is False.
 
-    ``heard`` (samples), ``heard_text`` and ``unheard_text`` are the server's last knowledge of
-    the utterance that was playing, None when it has none.
+    ``reason`` says what the server knows: ``ended`` (later than its grace time, with what was
+    heard), ``replay_lost`` (it lives, but no longer keeps all that was missed), or ``unknown``: it
+    has never heard of the session, so it was restarted, or the token is wrong. ``heard`` (samples
+    of utterance ``epoch``), ``heard_text`` and ``unheard_text`` are the server's knowledge where
+    ``told_by`` is ``server``. From an utterance's ``done`` they are that utterance's; what the
+    server does not know of it is then the player's own count (``client``).
     """
+
+    recovered = False
 
     def __init__(self, event: ErrorEvent) -> None:
         super().__init__(event.code, event.message, event.expected)
+        self.reason = event.reason
+        self.epoch = event.epoch
         self.heard = event.heard
         self.heard_text = event.heard_text
         self.unheard_text = event.unheard_text
+        self.told_by: Literal["server", "client"] = "server"
+        self._event = event
+
+    def completed(self, epoch: int | None, heard: int, texts: tuple[str, str]) -> "ResumeFailed":
+        """The same about one utterance, of which the caller's own player knows this much."""
+        if self.heard is not None and epoch == self.epoch:
+            return self
+        own = ResumeFailed(self._event)
+        own.epoch, own.heard, (own.heard_text, own.unheard_text) = epoch, heard, texts
+        own.told_by = "client"
+        return own
 
 
 def server_error(event: ErrorEvent) -> ServerError:

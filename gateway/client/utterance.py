@@ -3,11 +3,12 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from playhead.client.errors import PlayheadError
+from playhead.client.errors import PlayheadError, ResumeFailed
+from playhead.client.placed import Placed
 from playhead.client.script import END, FLUSH, Script
 from playhead.client.style import Style
 from playhead.client.track import Counters
@@ -91,12 +92,6 @@ class Owner(Protocol):
         """The player's counters of an utterance."""
 
 
-def _shifted(word: SpokenWord, base: int) -> SpokenWord:
-    if not base:
-        return word
-    return replace(word, char_start=word.char_start + base, char_end=word.char_end + base)
-
-
 def check_length(characters: int, limit: float) -> None:
     """Raises ``ValueError`` for more text than a server takes in one utterance."""
     if characters > limit:
@@ -115,8 +110,7 @@ class Utterance:
         self.script = Script(style)
         self.epoch: int | None = None  # known once the server has opened it
         self.complete = False  # all its sound has arrived
-        self._base = 0  # characters that a former server has spoken
-        self._reached = 0  # where the last word starts of which sound has arrived
+        self._placed = Placed()
         self.warnings: list[Warn] = []  # what could not be spoken as written
         self._owner = owner
         self._audio: asyncio.Queue[AudioMessage | None] = asyncio.Queue()
@@ -211,9 +205,8 @@ class Utterance:
 
     def on_audio(self, message: Audio, pcm: Pcm) -> None:
         """Sound came."""
-        words = tuple(_shifted(word, self._base) for word in message.words)
+        words = self._placed.add(message.words)
         if words:
-            self._reached = words[-1].char_start
             self.script.spoken_to(words[-1].char_end)
         self.complete = message.final
         self._audio.put_nowait(
@@ -235,14 +228,22 @@ class Utterance:
         text is to be spoken by another. ``counters``: of its epoch."""
         heard = 0 if counters is None else counters.heard
         if self.script.severed:
-            text, at = self.text, self._reached
+            text, at = self.text, self._placed.reached
             return Cancelled(heard, text[:at], text[at:], estimated=True)
         if self.complete and counters is not None:
             return Done(counters.received, heard, estimated=True, reason="complete")
-        self.script.rewind(self._reached)
-        self._base = self._reached
+        self.script.rewind(self._placed.reached)
+        self._placed.moved()
         self.epoch = None
         return None
+
+    def on_lost(self, ended: PlayheadError) -> None:
+        """Its session is gone. What the server does not know of it is told from here."""
+        counters = self.counters
+        heard = 0 if counters is None else counters.heard
+        if isinstance(ended, ResumeFailed):
+            ended = ended.completed(self.epoch, heard, self._placed.split(self.text, heard))
+        self.on_outcome(ended)
 
     def on_warning(self, warning: Warn) -> None:
         """Something of the text was skipped or read otherwise."""

@@ -198,8 +198,8 @@ class Voice:
             ended = error
         finally:
             self._ended = self._ended or ended
-            for utterance in list(self._live.values()):
-                self._over(utterance, self._ended)
+            while self._live:
+                self._live.popitem()[1].on_lost(self._ended)
             self._pings.fail(self._ended)
 
     async def close(self) -> None:

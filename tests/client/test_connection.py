@@ -626,6 +626,8 @@ def test_failed_resume_tells_what_was_heard() -> None:
                 message="gone",
                 expected="a new session",
                 epoch=1,
+                recovered=False,
+                reason="ended",
                 heard=480,
                 heard_text="One ",
                 unheard_text="two.",
@@ -642,10 +644,58 @@ def test_failed_resume_tells_what_was_heard() -> None:
             with pytest.raises(api.ResumeFailed) as caught:
                 await utterance.done()
             assert (caught.value.heard, caught.value.heard_text) == (480, "One ")
+            assert (caught.value.recovered, caught.value.reason) == (False, "ended")
+            assert caught.value.told_by == "server"
             with pytest.raises(api.ResumeFailed):
                 voice.speak("More.")
             with pytest.raises(api.ResumeFailed):
                 await voice.ping()
+
+    run(case())
+
+
+def test_what_a_restarted_server_does_not_know_is_told_by_the_player() -> None:
+    async def first(peer: Peer) -> None:
+        await peer.greet()
+        await peer.started(1)
+        words = tuple(
+            m.SpokenWord(text=text, position=at, char_start=start, char_end=start + len(text))
+            for text, at, start in (("One", 0, 0), ("two", 48_000, 4))
+        )
+        await peer.audio(1, 0, 0, bytes(192_000), 96_000, words=words)
+        await asyncio.sleep(0.3)
+        peer.drop()
+
+    async def second(peer: Peer) -> None:
+        await peer.receive()
+        await peer.send(
+            m.ErrorEvent(
+                code="resume_failed",
+                message="gone",
+                expected="new",
+                recovered=False,
+                reason="unknown",
+            )
+        )
+        await peer.socket.close(4001, "resume_failed")
+
+    async def case() -> None:
+        async with (
+            stub(resume_script(first, second)) as url,
+            connect(url, recover=False, start_threshold=0.0) as voice,
+        ):
+            utterance = voice.speak("One two.")
+            behind = voice.speak("Three.")
+            with pytest.raises(api.ResumeFailed) as caught:
+                await utterance.done()
+            lost = caught.value
+            assert (lost.recovered, lost.reason, lost.told_by) == (False, "unknown", "client")
+            assert (lost.heard_text, lost.unheard_text) == ("One", " two.")
+            assert lost.heard is not None
+            assert 0 < lost.heard < 48_000
+            with pytest.raises(api.ResumeFailed) as caught:
+                await behind.done()
+            assert (caught.value.heard, caught.value.unheard_text) == (0, "Three.")
 
     run(case())
 

@@ -3,7 +3,7 @@
 import pytest
 from playhead.gateway.effects import Close, Send
 from playhead.gateway.messages import ErrorEvent, ResumeFrom
-from playhead.gateway.session_resume import refusal, refuse_resume
+from playhead.gateway.session_resume import REPLAY_LOST, refusal, refuse_resume
 from playhead.gateway.session_types import Outcome, Tombstone, digest
 
 OUTCOME = Outcome(epoch=3, heard=1_200, heard_text="Hello", unheard_text=" world")
@@ -17,6 +17,7 @@ def test_the_owner_learns_how_far_it_was_heard() -> None:
     assert send.message.code == "resume_failed"
     assert (send.message.epoch, send.message.heard) == (3, 1_200)
     assert (send.message.heard_text, send.message.unheard_text) == ("Hello", " world")
+    assert (send.message.recovered, send.message.reason) == (False, "ended")
     assert close == Close(4001, "resume failed")
 
 
@@ -34,4 +35,15 @@ def test_the_owner_learns_how_far_it_was_heard() -> None:
 def test_all_others_look_the_same(
     request_: ResumeFrom, stone: Tombstone | None, now: float
 ) -> None:
-    assert refuse_resume(request_, stone, now) == refusal(None)
+    assert refuse_resume(request_, stone, now) == refusal(None, "ended")
+
+
+def test_a_session_that_lives_says_that_too_much_was_missed() -> None:
+    send, _ = refusal(OUTCOME, REPLAY_LOST)
+    assert isinstance(send, Send)
+    assert isinstance(send.message, ErrorEvent)
+    assert (send.message.recovered, send.message.reason) == (False, "replay_lost")
+    unknown, _ = refusal(None, REPLAY_LOST)
+    assert isinstance(unknown, Send)
+    assert isinstance(unknown.message, ErrorEvent)
+    assert (unknown.message.recovered, unknown.message.reason) == (False, "unknown")

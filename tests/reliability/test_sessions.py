@@ -93,6 +93,7 @@ def test_after_a_restart_a_return_is_refused_honestly() -> None:
             async with client(url, resume=origin, greeted=False) as bare:
                 refused = await bare.until(m.ErrorEvent)
                 assert (refused.code, refused.heard_text) == ("resume_failed", None)
+                assert (refused.recovered, refused.reason) == (False, "unknown")
                 with contextlib.suppress(ConnectionClosed):
                     await bare.receive()
                 assert bare.socket.close_code == 4001
