@@ -26,6 +26,7 @@ help:
 	@echo "make torch   lets the tests of the accelerator model run too (on the CPU)"
 	@echo "make acceptance  third-party voice clients, unmodified, against this server"
 	@echo "make soak-page  ten minutes of speech in one page: its memory must not grow"
+	@echo "make pictures  take the pictures of docs/demo.md again"
 	@echo "make bench   the highest rate that this machine serves without a gap (ARGS='--lenient' and others)"
 	@echo "make reliability  faults, cuts, drains, liars, overload and soaks in full"
 	@echo "make clean   forget the virtual environment and everything built"
@@ -108,9 +109,13 @@ acceptance: system $(VENV)/.dev voice
 bench: voice
 	@$(VENV)/bin/playhead bench search --window 30 --seeds 0 $(ARGS) --serve
 
-.PHONY: soak-page
+.PHONY: soak-page pictures
 soak-page: system $(VENV)/.dev voice
 	@PYTHONPATH=tests/web $(PY) tests/web/page_soak.py $(ARGS)
+
+# Of docs/images, on a machine that does nothing else.
+pictures: system $(VENV)/.dev voice
+	@PYTHONPATH=tests/web $(PY) tests/web/pictures.py
 
 # The full forms of what tests/reliability does in brief: about an hour. soak_real alone takes half.
 .PHONY: reliability

@@ -49,6 +49,15 @@ def held(visit: Visit, session: CDPSession) -> dict[str, int]:
     }
 
 
+def least_held(visit: Visit, session: CDPSession) -> dict[str, int]:
+    """The least of some looks: between two pictures the page has what they replace as well."""
+    looks = [held(visit, session)]
+    for _ in range(4):
+        visit.page.wait_for_timeout(60)
+        looks.append(held(visit, session))
+    return {kind: min(look[kind] for look in looks) for kind in looks[0]}
+
+
 def alive(session: CDPSession, prototype: str) -> int:
     """Objects in the page that inherit from what ``prototype`` (an expression) gives."""
     expression = {"expression": prototype, "objectGroup": "count"}
