@@ -139,10 +139,10 @@ def serve_process(*flags: str, program: Path | None = None) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://([\d.]+:\d+)", line)
+        found = re.search(r"http(s?)://([\d.]+:\d+)", line)
         try:
             assert found, f"no address in {line!r}"
-            yield f"ws://{found[1]}"
+            yield f"ws{found[1]}://{found[2]}"
         finally:
             process.terminate()
             process.terminate()
