@@ -5,13 +5,13 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from playhead.loadgen import scale
 from playhead.loadgen.charts import charts
-from playhead.loadgen.figures import figures
+from playhead.loadgen.figures import Figures, figures
 from playhead.loadgen.frontier import comparison
 from playhead.loadgen.habits import Caller
 from playhead.loadgen.namespace import NoNamespaces
@@ -29,7 +29,7 @@ from playhead.loadgen.paired import verdicts
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.png import NoPlots, write_png
 from playhead.loadgen.record import RecordError, Run, load
-from playhead.loadgen.report import collect, pool, write
+from playhead.loadgen.report import collect, kept, pool, write
 from playhead.loadgen.selfcheck import Finding, check
 from playhead.loadgen.servers import ServerFailed, placed, serving
 from playhead.loadgen.session import SessionError
@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rates(run_parser)
     add_serve(run_parser, OWN_SERVER)
     report_parser = commands.add_parser("report", help="judge raw records again")
-    report_parser.add_argument("paths", type=Path, nargs="+", help=".jsonl files or their folders")
+    report_parser.add_argument(
+        "paths", type=Path, nargs="+", help=".jsonl files or their folders; .json of old reports"
+    )
     report_parser.add_argument("--out", type=Path, help="folder of the report (none: only print)")
     report_parser.add_argument("--png", type=Path, help="folder for its plots as PNG files")
     search_parser = commands.add_parser("search", help="find the highest rate that is good enough")
@@ -102,7 +104,7 @@ def _run(args: argparse.Namespace) -> int:
         asked = [plan for rate in args.rate for plan in plans(args, rate)]
         args.out.mkdir(parents=True, exist_ok=True)
         _check_target(asked[0])
-        runs = _measure_all(asked, args.out)
+        runs = _measure_all(asked, _raw(args))
     return _close(runs, args.out)
 
 
@@ -131,10 +133,16 @@ def _urgency(args: argparse.Namespace) -> int:
                 replace(plan, url=endpoint(url), label=f"{mode} {lead}", signal=mode, lead=lead)
                 for plan in asked
             ]
-            runs += _measure_all(own, args.out)
+            runs += _measure_all(own, _raw(args))
         if not runs[-1].complete:
             break
     return _close(runs, args.out)
+
+
+def _raw(args: argparse.Namespace) -> Path:
+    folder: Path = args.raw or args.out
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _measure_all(plans: list[Plan], out: Path) -> list[Run]:
@@ -153,12 +161,12 @@ def _close(runs: list[Run], out: Path) -> int:
 
 
 def _report(args: argparse.Namespace) -> int:
-    runs = collect(args.paths)
+    runs, old = collect(args.paths), kept(args.paths)
     if args.png is not None:
         args.png.mkdir(parents=True, exist_ok=True)
-        for path in write_png(charts(pool(runs)), args.png):
+        for path in write_png(charts([*pool(runs), *old]), args.png):
             print(path)
-    return _tell(runs, args.out)
+    return _tell(runs, args.out, old)
 
 
 def _search(args: argparse.Namespace) -> int:
@@ -175,7 +183,7 @@ def _search_on(args: argparse.Namespace) -> int:
     def measure(rate: float) -> bool:
         passed = True
         for plan in plans(args, rate):
-            runs.append(_measure(plan, args.out))
+            runs.append(_measure(plan, _raw(args)))
             made = figures(runs[-1:])
             if made.invalid:
                 raise UsageError(f"{made.name} is invalid: {'; '.join(made.invalid)}")
@@ -250,8 +258,8 @@ def _show(tally: Tally, elapsed: float, length: float, processes: int) -> None:
         print(line, end="\r" if live else "\n", file=sys.stderr, flush=True)
 
 
-def _tell(runs: list[Run], out: Path | None) -> int:
-    rows = pool(runs)
+def _tell(runs: list[Run], out: Path | None, old: Sequence[Figures] = ()) -> int:
+    rows = [*pool(runs), *old]
     print(table(rows))
     if compared := comparison(rows):
         print(compared)

@@ -106,6 +106,7 @@ class Figures:
     waste: Waste
     dispatch_lag: Spread
     loop_late_share: float
+    model: str = ""  # as the server names it, and whether its weights are random
     signal: str = ""  # of an urgency experiment, else empty
     lead: str = ""
     server: dict[str, float] = field(default_factory=dict)
@@ -150,6 +151,7 @@ def figures(runs: Sequence[Run]) -> Figures:
         waste=_waste(heard),
         dispatch_lag=Spread.of(_dispatch_lags(records)),
         loop_late_share=_ratio(sum(_late(run) for run in runs), _elapsed(runs)),
+        model=runs[0].model,
         signal=str(first.get("signal", "")),
         lead=str(first.get("lead", "")),
         server=server_figures([run.metrics for run in runs]),

@@ -142,5 +142,14 @@ MIXES: dict[str, Mix] = {
             pausing=0.10,
             networks={"home": 0.85, "shaky": 0.15},
         ),
+        # Half of them on a network that stands still: signals differ where there is most to know.
+        Mix(
+            "gusty",
+            thresholds=(0.0, 0.1, 0.2, 0.4, 0.6),
+            rates=(0.95, 1.05),
+            delayed=0.10,
+            pausing=0.10,
+            networks={"home": 0.5, "gusty": 0.5},
+        ),
     )
 }

@@ -39,6 +39,7 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     add("--target", choices=TARGETS, default="playhead", help="what the server speaks")
     add("--label", default="", help="name of the server in comparisons")
     add("--out", type=Path, default=Path("bench-out"), help="folder (default %(default)s)")
+    add("--raw", type=Path, help="folder of the raw records (default: that of --out)")
     add("--seeds", default="0,1,2", help="one run each, pooled (default %(default)s)")
     add("--warmup", type=float, default=10.0, help="seconds not counted (default %(default)s)")
     add("--window", type=float, default=60.0, help="seconds counted (default %(default)s)")

@@ -30,7 +30,7 @@ def page(rows: Sequence[Figures], runs: Sequence[Run]) -> str:
     doubts = [f"{made.name}: {doubt}" for made in rows for doubt in made.invalid]
     warning = "".join(f'<p class="invalid">Invalid: {escape(doubt)}</p>' for doubt in doubts)
     drawn = "".join(map(draw, charts(rows)))
-    target = escape(str(runs[0].plan.get("url", "")))
+    target = escape(", ".join(dict.fromkeys(str(run.plan.get("url", "")) for run in runs)))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'

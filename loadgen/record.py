@@ -1,10 +1,12 @@
 """What a run leaves behind: raw, one JSON object a line, to be judged later and again.
 
 Every line has a ``kind``: ``run`` (how it was run), ``utterance`` (one :class:`Record`), ``lag``
-(the generator's own lateness), ``metrics`` (a sample of the server's /metrics) and ``end``.
+(the generator's own lateness), ``server`` (what its /readyz told), ``metrics`` (a sample of the
+server's /metrics) and ``end``.
 Times are seconds since the start of the run, in the generator's clock, unless a name says more.
 """
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -134,8 +136,15 @@ class Run:
     records: list[Record] = field(default_factory=list)
     lags: list[Lag] = field(default_factory=list)
     metrics: list[MetricsSample] = field(default_factory=list)
+    server: Mapping[str, Any] = field(default_factory=dict)  # what its /readyz told
     complete: bool = False  # False: it was interrupted, or the file is cut
     name: str = ""
+
+    @property
+    def model(self) -> str:
+        """As the server names it; empty where it was not told."""
+        name = str(self.server.get("model", ""))
+        return f"{name} (random weights)" if self.server.get("random_weights") else name
 
     @property
     def counted(self) -> list[Record]:
@@ -167,7 +176,10 @@ def decode(lines: Iterable[str], name: str) -> Run:
 
 
 def load(path: Path) -> Run:
-    """A run from its file. Raises :class:`RecordError` and ``OSError``."""
+    """A run from its file, which may be compressed. Raises :class:`RecordError` and ``OSError``."""
+    if path.suffix == ".gz":
+        with gzip.open(path, "rt", encoding="utf-8") as packed:
+            return decode(packed, path.name.partition(".jsonl")[0])
     with path.open(encoding="utf-8") as file:
         return decode(file, path.stem)
 
@@ -188,5 +200,7 @@ def _add(run: Run, line: dict[str, Any]) -> None:
         run.lags.append(Lag(line["at"], line["lag"]))
     elif kind == "metrics":
         run.metrics.append(MetricsSample(line["at"], line["values"]))
+    elif kind == "server":
+        run.server = line["load"]
     elif kind == "end":
         run.complete = bool(line["complete"])

@@ -11,19 +11,37 @@ from playhead.loadgen.figures import Figures, figures, label_of
 from playhead.loadgen.frontier import curves
 from playhead.loadgen.page import page
 from playhead.loadgen.record import RecordError, Run, load
+from playhead.loadgen.rows import rows as rows_of
 from playhead.loadgen.slo import Objective, stall_bound
 from playhead.loadgen.table import verdict
 
+_FIGURES = ".json"
+
 
 def collect(paths: Sequence[Path]) -> list[Run]:
-    """Runs of files and of the ``.jsonl`` files in folders. Raises :class:`RecordError` when
-    there are none, or one is no raw record, and ``OSError``."""
+    """Runs of files and of the ``.jsonl`` and ``.jsonl.gz`` files in folders; ``.json`` is passed
+    over. Raises :class:`RecordError` when there are none, or one is no raw record, and
+    ``OSError``."""
     files: list[Path] = []
     for path in paths:
-        files += sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+        files += sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
     if not files:
         raise RecordError(f"no .jsonl file in {', '.join(map(str, paths))}")
-    return [load(file) for file in files]
+    return [load(file) for file in files if file.suffix != _FIGURES]
+
+
+def kept(paths: Sequence[Path]) -> list[Figures]:
+    """Figures of the ``.json`` files among ``paths``, of which no raw record may be left. Raises
+    :class:`RecordError` and ``OSError``."""
+    found: list[Figures] = []
+    for path in paths:
+        if path.suffix == _FIGURES:
+            try:
+                data = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as fault:
+                raise RecordError(f"{path.name}: {fault}") from None
+            found += rows_of(data, path.stem)
+    return found
 
 
 def pool(runs: Sequence[Run]) -> list[Figures]:

@@ -18,7 +18,7 @@ from playhead.loadgen.network import Proxy
 from playhead.loadgen.plan import Job, Plan, jobs
 from playhead.loadgen.pool import Pool, networks
 from playhead.loadgen.record import KERNEL, READ, MetricsSample, Record
-from playhead.loadgen.scrape import watch
+from playhead.loadgen.scrape import load, watch
 from playhead.loadgen.session import Session, SessionError
 from playhead.loadgen.shaping import DIRECT, NETWORKS
 from playhead.loadgen.tally import Tally
@@ -139,8 +139,7 @@ class Generator:
     async def _watching(self) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._probe())]
         if self._process == 0 and self._plan.target == "playhead":
-            reading = watch(self._plan.url, key_headers(self._plan), self._keep_metrics, self._now)
-            tasks.append(asyncio.create_task(reading))
+            tasks.append(asyncio.create_task(self._read_server()))
         try:
             yield
         finally:
@@ -155,6 +154,11 @@ class Generator:
             late = monotonic() - due
             if late >= LAG_WORTH_KEEPING:
                 self._sink({"kind": "lag", "at": self._now(), "lag": late})
+
+    async def _read_server(self) -> None:
+        url, headers = self._plan.url, key_headers(self._plan)
+        self._sink({"kind": "server", "load": await load(url, headers)})
+        await watch(url, headers, self._keep_metrics, self._now)
 
     def _keep_metrics(self, sample: MetricsSample) -> None:
         self._sink({"kind": "metrics", "at": sample.at, "values": sample.values})

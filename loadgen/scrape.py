@@ -1,7 +1,9 @@
 """The server's own figures, read from /metrics while a run goes on."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from playhead.loadgen.metrics import parse
@@ -11,13 +13,15 @@ INTERVAL = 1.0
 _MOST = 1 << 20
 
 
-async def fetch(url: str, headers: Mapping[str, str], timeout: float = 2.0) -> str:
-    """The text of ``/metrics`` of the server at ``url``; empty when it cannot be had."""
+async def fetch(
+    url: str, headers: Mapping[str, str], timeout: float = 2.0, path: str = "/metrics"
+) -> str:
+    """The text of ``path`` of the server at ``url``; empty when it cannot be had."""
     parts = urlsplit(url)
     secure = parts.scheme in ("wss", "https")
     port = parts.port or (443 if secure else 80)
     given = {"Host": parts.hostname, "Connection": "close", **headers}
-    lines = ["GET /metrics HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
     try:
         async with asyncio.timeout(timeout):
             reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=secure or None)
@@ -37,6 +41,16 @@ async def _all(reader: asyncio.StreamReader) -> bytes:
         pieces.append(piece)
         size += len(piece)
     return b"".join(pieces)
+
+
+async def load(url: str, headers: Mapping[str, str]) -> Mapping[str, Any]:
+    """What ``/readyz`` tells of the server's model and load; empty when it tells nothing."""
+    try:
+        told = json.loads(await fetch(url, headers, path="/readyz"))
+    except ValueError:
+        return {}
+    found = told.get("load") if isinstance(told, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 async def watch(

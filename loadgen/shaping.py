@@ -38,6 +38,7 @@ NETWORKS: dict[str, Conditions] = {
     "shaky": Conditions(delay=0.04, jitter=0.03, bandwidth=250e3, stall_every=6.0, loss=0.005),
     "resetting": Conditions(delay=0.015, reset_after=5.0),
     "black_hole": Conditions(delay=0.015, black_hole_after=5.0),
+    "gusty": Conditions(delay=0.03, jitter=0.005, bandwidth=2.5e6, stall_every=5.0),
 }
 
 ORDER = (DIRECT, *NETWORKS)

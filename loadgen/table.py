@@ -53,6 +53,8 @@ def verdict(made: Figures) -> str:
 def notes(made: Figures) -> list[str]:
     """Why a row is invalid or misses, what failed, and who was to blame for stalls."""
     lines = [f"{made.name}: INVALID, {doubt}" for doubt in made.invalid]
+    if made.model:
+        lines.append(f"{made.name}: model {made.model}")
     lines += [f"{made.name}: {miss}" for miss in Objective().misses(made)]
     if made.causes:
         blamed = ", ".join(f"{cause} {count}" for cause, count in made.causes.items())

@@ -1,5 +1,6 @@
 """Raw records: written, read, refused."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -70,3 +71,16 @@ def test_counted_are_those_of_the_window_in_their_order() -> None:
 def test_what_is_no_record_is_named(lines: list[str], says: str) -> None:
     with pytest.raises(RecordError, match=says):
         decode(lines, "x")
+
+
+def test_the_servers_model_is_told_and_a_compressed_file_is_read(tmp_path: Path) -> None:
+    head = encode({"kind": "run", "format": FORMAT, "plan": {}})
+    load_told = {"model": "voice", "random_weights": True}
+    lines = [head, encode({"kind": "server", "load": load_told})]
+    path = tmp_path / "made.jsonl.gz"
+    path.write_bytes(gzip.compress("".join(lines).encode()))
+    made = load(path)
+    assert (made.name, made.model) == ("made", "voice (random weights)")
+    made.server = {"model": "voice", "random_weights": False}
+    assert made.model == "voice"
+    assert decode([head], "old").model == ""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from loadgen_kit import chunk, record
 from playhead.loadgen.record import FORMAT, RecordError, encode
-from playhead.loadgen.report import as_json, collect, pool, write
+from playhead.loadgen.report import as_json, collect, kept, pool, write
 
 
 def put(folder: Path, rate: float, seed: int, mix: str = "strict") -> Path:
@@ -50,3 +50,14 @@ def test_both_files_are_written(tmp_path: Path) -> None:
 def test_a_folder_without_records_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"no \.jsonl file in .*"):
         collect([tmp_path])
+
+
+def test_figures_of_an_old_report_stand_beside_raw_records(tmp_path: Path) -> None:
+    raw = put(tmp_path, 1.0, 0)
+    rows = pool(collect([raw]))
+    machine, _ = write(rows, [], tmp_path)
+    assert kept([raw, machine]) == rows
+    assert collect([machine]) == []
+    machine.write_text("{")
+    with pytest.raises(RecordError, match=r"report\.json: Expecting"):
+        kept([machine])

@@ -106,3 +106,9 @@ def test_a_fault_is_named_in_the_summary_and_is_never_a_good_number(fault: str) 
     made = figures([run(heard(fault=fault), heard())])
     assert verdict(made) == "missed"
     assert f"strict, 1/s: faults: 1 {fault}" in notes(made)
+
+
+def test_the_model_is_named() -> None:
+    made = figures([run(heard())])
+    made.model = "voice (random weights)"
+    assert notes(made)[0] == "strict, 1/s: model voice (random weights)"
