@@ -8,7 +8,7 @@ from playhead.loadgen.figures import Figures
 from playhead.loadgen.judge import worst
 from playhead.loadgen.record import Record, Run
 from playhead.loadgen.svg import draw, timeline
-from playhead.loadgen.table import table
+from playhead.loadgen.table import COLUMNS, cells, notes, verdict
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 88rem; padding: 0 1rem;
@@ -17,9 +17,18 @@ pre { overflow-x: auto; font-size: 12.5px; line-height: 1.45; background: #f4f6f
 figure { display: inline-block; width: min(100%, 40rem); margin: 0 1rem 1.5rem 0;
          vertical-align: top; }
 figcaption { font-weight: 600; }
+.key { margin: 0; font-size: 13px; } .key span { margin-right: 0.8em; white-space: nowrap; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 12.5px; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.25rem 0.4rem; text-align: right; white-space: nowrap; }
+th { border-bottom: 2px solid #8895a1; } td { border-bottom: 1px solid #e3e8ec; }
+th:first-child, td:first-child { text-align: left; }
+td:last-child { font-weight: 600; } .strict td:last-child { color: #2f6b39; }
+.lenient td:last-child { color: #8a5a00; }
+.missed td:last-child, .INVALID td:last-child { color: #a3182b; }
+details { margin: 0.8rem 0 1.5rem; } summary { cursor: pointer; }
 svg { width: 100%; height: auto; }
 svg text { font: 12px system-ui, sans-serif; fill: #4a5560; }
-svg .key { font-weight: 600; }
 .axes path { stroke: #8895a1; } .axes .grid { stroke: #e3e8ec; }
 .invalid { color: #a3182b; font-weight: 600; }
 """
@@ -30,15 +39,34 @@ def page(rows: Sequence[Figures], runs: Sequence[Run]) -> str:
     doubts = [f"{made.name}: {doubt}" for made in rows for doubt in made.invalid]
     warning = "".join(f'<p class="invalid">Invalid: {escape(doubt)}</p>' for doubt in doubts)
     drawn = "".join(map(draw, charts(rows)))
-    target = escape(", ".join(dict.fromkeys(str(run.plan.get("url", "")) for run in runs)))
+    targets = ", ".join(dict.fromkeys(str(run.plan.get("url", "")) for run in runs))
+    told = "".join(f"{line}\n" for made in rows for line in notes(made))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>Playhead load report</title><style>{_STYLE}</style>"
-        f"<h1>Load report</h1><p>Target {target}. TTFA counts from the intended start; a listener "
-        "that ran dry inside its utterance stalled.</p>"
-        f"{warning}<pre>{escape(table(rows))}</pre>{drawn}{_timeline(runs)}</html>\n"
+        f"<h1>Load report</h1><p>{_heading(rows, targets)} TTFA counts from the intended start; a "
+        "listener that ran dry inside its utterance stalled.</p>"
+        f'{warning}<div class="wide">{_table(rows)}</div>'
+        f"<details><summary>Notes on each row</summary><pre>{escape(told)}</pre></details>"
+        f"{drawn}{_timeline(runs)}</html>\n"
     )
+
+
+def _heading(rows: Sequence[Figures], targets: str) -> str:
+    models = ", ".join(dict.fromkeys(made.model for made in rows if made.model))
+    parts = [f"Target {targets}."] if targets else []
+    parts += [f"Model {models}."] if models else []
+    return escape(" ".join(parts))
+
+
+def _table(rows: Sequence[Figures]) -> str:
+    head = "".join(f"<th>{escape(name)}" for name, _ in COLUMNS)
+    body = "".join(
+        f'<tr class="{verdict(made)}">' + "".join(f"<td>{escape(cell)}" for cell in cells(made))
+        for made in rows
+    )
+    return f"<table><thead><tr>{head}</thead><tbody>{body}</tbody></table>"
 
 
 def _timeline(runs: Sequence[Run]) -> str:

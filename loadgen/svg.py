@@ -10,10 +10,15 @@ from playhead.loadgen.judge import Point, playhead
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.record import Record
 
-WIDTH, HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 34, 46
+WIDTH, HEIGHT = 640, 280
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 46
 COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#8a5a9e", "#b07d12")
 _LANES = {"urgent": "#d1495b", "background": "#1b6ca8"}
+
+
+_TITLE = 60
+Key = tuple[str, str]
+"""A name and its colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ def draw(chart: Chart) -> str:
     points = [point for each in chart.series for point in each.points]
     frame = _frame([x for x, _ in points], max(y for _, y in points))
     parts = [_axes(frame, chart.x_label, chart.y_label)]
+    keys: list[Key] = []
     for number, each in enumerate(chart.series):
         colour = COLOURS[number % len(COLOURS)]
         ordered = sorted(each.points)
@@ -55,8 +61,8 @@ def draw(chart: Chart) -> str:
             f"<title>{escape(each.name)}: {x:g}, {y:.4g}</title></circle>"
             for x, y in ordered
         ]
-        parts.append(_key(number, each.name, colour))
-    return _svg(chart.title, parts)
+        keys.append((each.name, colour))
+    return _svg(chart.title, parts, keys)
 
 
 def timeline(record: Record) -> str:
@@ -77,9 +83,10 @@ def timeline(record: Record) -> str:
     parts = [_stall(frame, stall, shift) for stall in record.stalls]
     parts.append(_axes(frame, "seconds since the utterance was due", "seconds of audio"))
     parts.append(_line(frame, arrived, COLOURS[0]))
+    keys: list[Key] = [("arrived", COLOURS[0])]
     if played:
         parts.append(_line(frame, [(x - shift, y) for x, y in played], COLOURS[2]))
-        parts.append(_key(1, "played", COLOURS[2]))
+        keys.append(("played", COLOURS[2]))
     for chunk in chunks:
         top = (chunk.position + chunk.samples) / rate
         colour = _LANES.get(chunk.lane, "#777")
@@ -88,8 +95,12 @@ def timeline(record: Record) -> str:
             f'fill="{colour}"><title>{escape(chunk.lane)}, slack {chunk.slack} ms, '
             f"{1e3 * chunk.samples / rate:.0f} ms of audio</title></circle>"
         )
-    parts += [_key(0, "arrived", COLOURS[0]), _key(2, "urgent lane", _LANES["urgent"])]
-    return _svg(f"Utterance {record.number}: {record.text[:60]}", parts)
+    keys.append(("urgent lane", _LANES["urgent"]))
+    return _svg(f"Utterance {record.number}: {_shortened(record.text)}", parts, keys)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TITLE else text[:_TITLE].rpartition(" ")[0] + " …"
 
 
 def _frame(xs: Sequence[float], y_most: float) -> Frame:
@@ -142,13 +153,13 @@ def _stall(frame: Frame, stall: Stall, shift: float) -> str:
     )
 
 
-def _key(number: int, name: str, colour: str) -> str:
-    x = _LEFT + 116 * number
-    return f'<text x="{x}" y="{_TOP - 8}" class="key" style="fill:{colour}">● {escape(name)}</text>'
-
-
-def _svg(title: str, parts: Sequence[str]) -> str:
+def _svg(title: str, parts: Sequence[str], keys: Sequence[Key]) -> str:
+    """Keys are text of the page: they wrap, however many there are."""
+    named = "".join(
+        f'<span style="color:{colour}">● {escape(name)}</span> ' for name, colour in keys
+    )
     return (
-        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<figure><figcaption>{escape(title)}<p class="key">{named}</p></figcaption>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img" aria-label="{escape(title)}">{"".join(parts)}</svg></figure>'
     )

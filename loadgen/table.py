@@ -8,7 +8,7 @@ from playhead.loadgen.judge import percentile
 from playhead.loadgen.slo import Objective, stall_bound
 from playhead.loadgen.tally import Tally
 
-_COLUMNS = (
+COLUMNS = (
     ("who", 9),  # or as wide as the longest name
     ("rate/s", 7),
     ("heard", 6),
@@ -33,10 +33,10 @@ _COLUMNS = (
 
 def table(rows: Sequence[Figures]) -> str:
     """One line per pooled rate, then what must be known about them."""
-    widths = [width for _, width in _COLUMNS]
+    widths = [width for _, width in COLUMNS]
     widths[0] = max([widths[0], *(len(made.label) for made in rows)])
-    lines = [_line([name for name, _ in _COLUMNS], widths)]
-    lines += [_line(_cells(made), widths) for made in rows]
+    lines = [_line([name for name, _ in COLUMNS], widths)]
+    lines += [_line(cells(made), widths) for made in rows]
     for made in rows:
         lines += notes(made)
     return "\n".join(lines)
@@ -122,7 +122,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
-def _cells(made: Figures) -> tuple[str, ...]:
+def cells(made: Figures) -> tuple[str, ...]:
+    """A row's cells, in the order of ``COLUMNS``."""
     heard = made.listener
     return (
         made.label,
