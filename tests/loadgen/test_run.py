@@ -54,7 +54,10 @@ def test_people_are_served_by_the_real_gateway(tmp_path: Path) -> None:
     assert len(made.records) == 15
     assert [record.fault for record in made.records] == [""] * 15
     assert {record.finish for record in made.records} <= {"complete", "cancelled"}
-    assert len({record.session for record in made.records}) < 15, "sessions are used again"
+    last = max(record.intended for record in made.records)
+    over = [record for record in made.records if record.ended is not None and record.ended < last]
+    # On a busy machine nobody may be done by then.
+    assert not over or len({record.session for record in made.records}) < 15, "none is used again"
     assert made.complete
     assert len(made.counted) == 12
     assert len(made.metrics) >= 3
