@@ -1,8 +1,8 @@
 """What each part of the design is worth: one rate, one server, one thing changed at a time.
 
-    python bench/gpu/ablations.py --rate 60 --variants lanes
-    python bench/gpu/ablations.py --rate 60 --variants signals ramps
-    python bench/gpu/ablations.py --rate 60 --variants base --start flat
+    python bench/gpu/ablations.py --rate 150 --gateways 4 --variants lanes ahead
+    python bench/gpu/ablations.py --rate 120 --gateways 4 --variants signals
+    python bench/gpu/ablations.py --rate 150 --gateways 4 --variants base --start flat
 
 Starts `playhead serve --model qwen3-tts` with random weights (60 to 100 s) and, without starting
 it anew, measures each variant with the same arrivals and listeners (warm-up, window and what is
@@ -41,8 +41,9 @@ BENCH = Path(__file__).resolve().parent
 PLAYHEAD = serve_rate.COMMAND
 SERVER = f"""import sys
 sys.path.insert(0, {str(BENCH)!r})
-import ablated
-ablated.install()
+if not {{"--engine", "--gateways"}} & set(sys.argv):  # the process with the engine
+    import ablated
+    ablated.install()
 {PLAYHEAD}"""
 APPLIED_WITHIN = 10.0
 
@@ -162,12 +163,12 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rate", type=float, default=60.0, help="near the knee")
+    parser.add_argument("--rate", type=float, default=120.0, help="near the knee")
     parser.add_argument("--variants", nargs="+", default=["lanes"])
     parser.add_argument("--start", choices=STARTS, default="lanes")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--weights", default="random:1.7b")
-    parser.add_argument("--slots", default="1024")
+    parser.add_argument("--slots", default="1500")
     parser.add_argument("--context", default="512")
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--warmup", type=float, default=5.0)
