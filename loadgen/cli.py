@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playhead.loadgen import scale
 from playhead.loadgen.charts import charts
-from playhead.loadgen.figures import Figures, figures
+from playhead.loadgen.figures import Figures, figures, label_of
 from playhead.loadgen.frontier import comparison
 from playhead.loadgen.habits import Caller
 from playhead.loadgen.namespace import NoNamespaces
@@ -263,8 +263,10 @@ def _tell(runs: list[Run], out: Path | None, old: Sequence[Figures] = ()) -> int
     print(table(rows))
     if compared := comparison(rows):
         print(compared)
-    for verdict_of_pairs in verdicts(runs):
-        print(verdict_of_pairs.told())
+    broken = {(made.label, made.rate) for made in rows if made.invalid}
+    sound = [run for run in runs if (label_of(run), float(run.plan["rate"])) not in broken]
+    for pair in verdicts(sound):
+        print(pair.told())
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for path in write(rows, runs, out):
