@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import os
+import select
 import signal
 import sys
 import threading
@@ -175,8 +176,20 @@ def _tracer(settings: Settings) -> "Tracer | None":
     )
 
 
+def _takes_a_line() -> bool:
+    try:
+        asked = select.poll()
+        asked.register(sys.stdout.fileno(), select.POLLOUT)
+    except (OSError, ValueError):  # no descriptor under it: nothing can block
+        return True
+    return bool(asked.poll(0))
+
+
 def _tell(line: str) -> None:
-    """Print a line for whoever started the server and may have stopped reading since."""
+    """Print a line for whoever started the server and may have stopped reading since: then the line
+    is lost, for speech must not wait for a reader."""
+    if not _takes_a_line():
+        return
     try:
         # One write for a whole line: several workers share what they print on.
         print(f"{line}\n", end="", flush=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from playhead.gateway import cli
+from playhead.gateway.settings import OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
@@ -128,3 +129,10 @@ def test_every_dependency_is_in_the_list_of_licences() -> None:
     for requirement in project["dependencies"]:
         name = re.split(r"[^\w-]", requirement)[0].lower().replace("_", "-")
         assert name in listed, f"{name}: run scripts/licences"
+
+
+@pytest.mark.parametrize("name", [option.name for option in OPTIONS if not option.flag])
+def test_a_variable_without_a_flag_is_documented(name: str) -> None:
+    """No --help shows it."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert f"`PLAYHEAD_{name.upper()}`" in text
