@@ -97,6 +97,7 @@ def test_without_descriptors_streams_go_on_and_newcomers_come_later() -> None:
         port = int(re.search(r":(\d+)/", url)[1])  # type: ignore[index]
 
         async def main() -> None:
+            await hears(url)  # what is imported at first use needs a descriptor too
             async with client(url) as bare:
                 used = len(os.listdir(f"/proc/{process.pid}/fd"))
                 resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (used + 2, 20_000))
