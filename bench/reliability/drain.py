@@ -118,10 +118,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3600.0, help="begin no run after that")
     args = parser.parse_args()
     flags = ("--max-connections-per-address", "1000", "--drain-timeout", str(DRAIN))
     runs: list[Run] = []
+    began = time.monotonic()
     for number in range(args.runs):
+        if time.monotonic() - began > args.seconds:
+            break
         rng = random.Random(f"{args.seed} {number}")
         texts = [
             " ".join(rng.choice(WORDS) for _ in range(rng.randint(6, 10)))
