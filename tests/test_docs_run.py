@@ -31,6 +31,7 @@ ONLY_PARSED = {
     r"playhead engine|playhead serve .*--engine": "tests of the remote engine start both halves",
     r"playhead .*\|": "a choice of three, not a command",
     r"playhead bench (search|urgency|selfcheck) ": "minutes of load: tests/loadgen runs short ones",
+    r"playhead bench .*rivals": "needs other projects' servers, a GPU and weights",
     r"playhead bench selfcheck": "tests/loadgen/test_selfcheck runs it",
 }
 
