@@ -23,7 +23,9 @@ def test_no_lie_pays_and_none_hurts(honest: tuple[float, Result], conduct: str) 
         # Ten sessions may hear ten times as much, and a returning one has its lead anew, while
         # there is enough for all.
         allowed = 1.02 + 0.3 / SECONDS  # the head start of the floor, once
-        assert lied.service["liar"] <= allowed * truth.service["liar"]
+        # Where all get what they play, a short window begins and ends anywhere between two chunks.
+        fair = max(truth.service.values()) if supply > 1.0 else truth.service["liar"]
+        assert lied.service["liar"] <= allowed * fair
     worst, before = max(lied.others(lied.starved)), max(truth.others(truth.starved))
     assert worst <= before + 0.02 * (SETTLED + SECONDS)  # a chunk more or less
 
