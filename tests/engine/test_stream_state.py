@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from doubles import HZ, request
+from doubles import HZ, report, request
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import UNPARK_SLOP, Stream
@@ -104,3 +104,40 @@ def test_what_a_step_made_is_taken_up() -> None:
     )
     assert (speaking.ready, speaking.steppable) == (6, False)
     assert (speaking.ended, speaking.finish) == (True, Finish.LENGTH_BUDGET)
+
+
+def test_a_fresh_one_takes_over_what_was_asked() -> None:
+    wanted = request(1, start_threshold=0.5, reports=True)
+    learner = LeadLearner(LeadLimits())
+    made = Stream.opened(wanted, learner, HZ, now=1.0, one_way=0.25, listens=True)
+    assert (made.request, made.learner) == (wanted, learner)
+    assert (made.playhead.one_way, made.playhead.use_reports) == (0.25, True)
+    deaf = Stream.opened(wanted, learner, HZ, now=1.0, one_way=0.0, listens=False)
+    assert not deaf.playhead.use_reports
+
+
+def test_a_report_shows_how_far_the_belief_was_off() -> None:
+    one = stream()
+    one.playhead.on_sent(1_000, 0.0)
+    assert one.hear(report(1, 1_000, 400, at=0.5), 0.5) == pytest.approx(0.1, abs=0.02)
+    assert one.hear(report(1, 9_000, 400, at=0.6), 0.6) is None, "more than was sent"
+
+
+def test_it_decodes_one_chunk_at_a_time() -> None:
+    assert stream(ready=2).may_decode
+    assert not stream(ready=2, decoding=True).may_decode
+    assert not stream().may_decode
+
+
+def test_work_comes_back_from_the_lane_it_was_in() -> None:
+    one = stream(stepping=True, decoding=True, decoding_seconds=0.5)
+    one.back_from(Lane.LM)
+    assert (one.stepping, one.decoding) == (False, True)
+    one.back_from(Lane.URGENT)
+    assert (one.decoding, one.decoding_seconds) == (False, 0.0)
+
+
+def test_it_is_spoken_when_no_frame_is_left_nor_will_come() -> None:
+    assert stream(ended=True, ready=3, taken=3).spoken
+    assert not stream(ended=False, ready=3, taken=3).spoken
+    assert not stream(ended=True, ready=3, taken=2).spoken
