@@ -33,12 +33,10 @@ Kind = Callable[[Any], Any]
 
 def integer(low: int = 0, high: int = SAFE) -> Kind:
     def check(value: Any) -> int:
-        # Each field of each message passes here: the usual case first, at a third of the cost.
-        if value.__class__ is int and low <= value <= high:
+        # Each field of each message passes here. No wire gives another class of whole numbers.
+        if type(value) is int and low <= value <= high:
             return value
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise Unfit(f"a whole number from {low} to {high}")
-        return value
+        raise Unfit(f"a whole number from {low} to {high}")
 
     return check
 

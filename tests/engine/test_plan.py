@@ -3,7 +3,7 @@
 import pytest
 from doubles import FRAME_SECONDS, HZ, request
 from playhead.engine.lead import LeadLearner, LeadLimits
-from playhead.engine.plan import Dispatch, Dispatcher
+from playhead.engine.plan import CHOICE, Dispatch, Dispatcher
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import LaneLimits
 from playhead.engine.stream import Stream
@@ -133,3 +133,20 @@ def test_a_lane_without_a_slot_does_not_hold_up_the_others() -> None:
     started = dispatcher.fill(turn(chunks(1, 2), keyed(-1.0), chunks(3)), 0.0)
     assert who(started) == [(1,), (3,)]
     assert dispatcher.waiting == {Lane.LM: 1, Lane.URGENT: 1, Lane.BACKGROUND: 0}
+
+
+def test_a_free_lane_has_room_for_a_choice_and_a_busy_one_for_nobody() -> None:
+    batch = {Lane.LM: 512, Lane.URGENT: 8, Lane.BACKGROUND: 8}
+    dispatcher = Dispatcher(LaneLimits(3, dict.fromkeys(Lane, 1), batch))
+    assert dispatcher.room() == {Lane.LM: 1024, Lane.URGENT: CHOICE, Lane.BACKGROUND: CHOICE}
+    (running,) = dispatcher.fill(turn(steps=steps(1)), 0.0)
+    assert dispatcher.room().keys() == {Lane.URGENT, Lane.BACKGROUND}
+    dispatcher.done(running)
+    assert Lane.LM in dispatcher.room()
+
+
+def test_those_that_were_passed_over_wait_too() -> None:
+    dispatcher, found = Dispatcher(limits()), turn()
+    found.passed.update({Lane.LM: 3, Lane.BACKGROUND: 2})
+    assert dispatcher.fill(found, 0.0) == []
+    assert dispatcher.waiting == {Lane.LM: 3, Lane.URGENT: 0, Lane.BACKGROUND: 2}

@@ -389,3 +389,12 @@ def test_one_free_lane_of_two_is_enough() -> None:
     world = World()
     world.stream(1, ready=4, steppable=True)
     assert numbers(world.survey.look(0.0, {Lane.LM: 9}))["steps"] == [1]
+
+
+def test_an_onlooker_is_told_the_margin_that_decides() -> None:
+    world = World()
+    stream = world.stream(sent=NEEDED + 0.01)
+    margin = world.survey.margin(stream, 0.0)
+    assert margin == pytest.approx(NEEDED)
+    assert numbers(world.look(0.0))["background"] == [1]
+    assert numbers(world.look(stream.playhead.deadline(0.0) - margin + 1e-3))["urgent"] == [1]
