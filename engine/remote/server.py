@@ -10,7 +10,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from playhead.engine.loop import PICTURES, Deliver, Engine
 from playhead.engine.picture import EnginePicture
@@ -21,6 +21,8 @@ log: Final = logging.getLogger(__name__)
 
 MOST_UNREAD: Final = 256 * 2**20
 """Bytes that a gateway may leave unread. Then it is cut off: this memory is everybody's."""
+
+EventMessage: TypeAlias = wire.Chunk | wire.Warned | wire.Ended
 
 LAST_WORDS: Final = 0.1
 """Seconds for the socket to take what was said last."""
@@ -82,7 +84,7 @@ class EngineServer:
         await asyncio.sleep(LAST_WORDS)
 
     def _spread(self, events: list[EngineEvent]) -> None:
-        letters: defaultdict[int, list[wire.FromEngine]] = defaultdict(list)
+        letters: defaultdict[int, list[EventMessage]] = defaultdict(list)
         for event in events:
             letters[event.utterance % wire.STRIDE].append(_message(event))
         for slot, messages in letters.items():
@@ -148,12 +150,13 @@ class Gateway(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def heard(self, messages: list[wire.FromEngine]) -> None:
-        """Events of this gateway's utterances."""
-        self._live.difference_update(
-            m.event.utterance for m in messages if isinstance(m, wire.Ended)
-        )
-        self.say(messages)
+    def heard(self, messages: Sequence[EventMessage]) -> None:
+        """Events of this gateway's utterances. Those of one that had its place before it, which
+        end late, are nobody's."""
+        own = [message for message in messages if message.event.utterance in self._live]
+        self._live.difference_update(m.event.utterance for m in own if isinstance(m, wire.Ended))
+        if own:
+            self.say(own)
 
     def say(self, messages: Sequence[wire.FromEngine]) -> None:
         """Send a frame."""
@@ -199,7 +202,7 @@ class Gateway(asyncio.Protocol):
         self._server.loop.call_soon_threadsafe(self.say, [wire.Picture(number, picture)])
 
 
-def _message(event: EngineEvent) -> wire.FromEngine:
+def _message(event: EngineEvent) -> EventMessage:
     if isinstance(event, AudioChunk):
         return wire.Chunk(event)
     return wire.Ended(event) if isinstance(event, Finished) else wire.Warned(event)

@@ -177,8 +177,9 @@ def test_what_ends_late_is_not_told_to_who_came_after(tmp_path: Path) -> None:
         one.ask(one.first, "!endless")
         await until(lambda: world.engine.live)
         one.engine.stop()
+        await until(lambda: not world.server.gateways)
         later = await world.gateway()
-        await until(lambda: world.engine.cancelled)
+        world.server.deliver([Finished(one.first, Finish.CANCELLED, 0)])
         later.ask(later.first, "word")
         await until(lambda: later.finished(later.first))
         assert {event.utterance for event in later.events} == {later.first}
