@@ -48,8 +48,8 @@ def phone(visit: Visit) -> None:
 
 
 def crowd(visit: Visit) -> None:
-    """Thirty listeners, of both kinds: what two cores carry beside a browser."""
-    visit.page.fill("#crowd-size", "30")
+    """Fifty listeners, of both kinds."""
+    visit.page.fill("#crowd-size", "50")
     visit.page.dispatch_event("#crowd-size", "change")
     visit.page.check("input[value=estimated]", force=True)
     visit.page.click("#crowd-start")
