@@ -24,10 +24,17 @@ def collect(paths: Sequence[Path]) -> list[Run]:
     ``OSError``."""
     files: list[Path] = []
     for path in paths:
-        files += sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
+        files += _records(path) if path.is_dir() else [path]
     if not files:
         raise RecordError(f"no .jsonl file in {', '.join(map(str, paths))}")
     return [load(file) for file in files if file.suffix != _FIGURES]
+
+
+def _records(folder: Path) -> list[Path]:
+    """The raw records in a folder, each once: it may lie there as it is and compressed."""
+    found = {path.name.removesuffix(".gz"): path for path in folder.glob("*.jsonl.gz")}
+    found |= {path.name: path for path in folder.glob("*.jsonl")}
+    return [found[name] for name in sorted(found)]
 
 
 def kept(paths: Sequence[Path]) -> list[Figures]:

@@ -1,5 +1,6 @@
 """Files in, files out."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -33,6 +34,16 @@ def test_seeds_of_a_rate_and_mix_are_pooled_in_order(tmp_path: Path) -> None:
         ("strict", 2.0, [0, 1]),
         ("strict", 10.0, [0]),
     ]
+
+
+def test_a_record_that_lies_there_twice_counts_once(tmp_path: Path) -> None:
+    plain = put(tmp_path, 2.0, 0)
+    packed = put(tmp_path, 2.0, 1)
+    for path in (plain, packed):
+        path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    packed.unlink()
+    (made,) = pool(collect([tmp_path]))
+    assert (made.seeds, made.utterances) == ([0, 1], 2)
 
 
 def test_both_files_are_written(tmp_path: Path) -> None:
