@@ -41,6 +41,12 @@ def broken(message: str) -> Fault:
     return Fault("engine_error", message)
 
 
+def died(utterance: int, samples: int, fault: BaseException) -> Finished:
+    """The terminal event of an utterance whose engine has ended for good."""
+    lost = broken(f"the engine stopped: {type(fault).__name__}")
+    return Finished(utterance, Finish.FAILED, samples, lost.code, lost.message)
+
+
 @dataclass(slots=True)
 class Tally:
     """Counters since the start."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from playhead.engine.clock import monotonic
+from playhead.engine.events import died
 from playhead.engine.intake import Intake
 from playhead.engine.lanes import Completion, CpuLanes
 from playhead.engine.overseer import Overseer
@@ -21,8 +22,6 @@ from playhead.engine.scheduler import Scheduler
 from playhead.engine.stats import EngineStats, snapshot
 from playhead.engine.types import (
     EngineEvent,
-    Finish,
-    Finished,
     ListenerState,
     Report,
     Request,
@@ -252,7 +251,7 @@ class Engine:
             self.dead = fault
             owed = [stream for stream in list(self._scheduler.streams()) if not stream.dead]
             events = self._take_events()
-            events += [_died(s.request.utterance, s.playhead.sent, fault) for s in owed]
+            events += [died(s.request.utterance, s.playhead.sent, fault) for s in owed]
             if events:
                 self._deliver(events)
         self._refuse_rest(fault)
@@ -265,7 +264,7 @@ class Engine:
             except IndexError:
                 return
             if command.submits is not None:
-                self._deliver([_died(command.submits, 0, fault)])
+                self._deliver([died(command.submits, 0, fault)])
 
     # -- the watchdog's thread --------------------------------------------------------------
 
@@ -279,8 +278,3 @@ class Engine:
         at_work = self._lanes.at_work()
         turns = self._turns
         return at_work | ({"the engine's thread": turns} if turns % 2 else {})
-
-
-def _died(utterance: int, samples: int, fault: BaseException) -> Finished:
-    message = f"the engine stopped: {type(fault).__name__}"
-    return Finished(utterance, Finish.FAILED, samples, "engine_error", message)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
 
+from playhead.engine.events import died
 from playhead.engine.picture import EnginePicture
 from playhead.engine.remote import wire
 from playhead.engine.stats import EngineStats
 from playhead.engine.types import (
     EngineEvent,
-    Finish,
-    Finished,
     ListenerState,
     Report,
     Request,
@@ -121,7 +120,7 @@ class RemoteEngine(asyncio.Protocol):
     def submit(self, request: Request) -> None:
         """Speak an utterance. A refusal arrives as ``Finished`` with reason ``FAILED``."""
         if self.dead is not None:
-            self._deliver([_died(request.utterance, 0, self.dead)])
+            self._deliver([died(request.utterance, 0, self.dead)])
             return
         self._live[request.utterance] = 0
         self._say(wire.Submit(request))
@@ -231,11 +230,6 @@ class RemoteEngine(asyncio.Protocol):
         self._pictures.clear()
         live, self._live = self._live, {}
         if live:
-            self._deliver([_died(utterance, sent, fault) for utterance, sent in live.items()])
+            self._deliver([died(utterance, sent, fault) for utterance, sent in live.items()])
         if self._transport is not None:
             self._transport.close()
-
-
-def _died(utterance: int, samples: int, fault: BaseException) -> Finished:
-    message = f"the engine stopped: {type(fault).__name__}"
-    return Finished(utterance, Finish.FAILED, samples, "engine_error", message)

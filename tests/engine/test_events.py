@@ -3,7 +3,7 @@
 import numpy as np
 from doubles import HZ, request
 from playhead.engine.anchor import Counters
-from playhead.engine.events import Outbox, Tally, broken
+from playhead.engine.events import Outbox, Tally, broken, died
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import Stream
@@ -67,3 +67,10 @@ def test_errors_of_the_belief_are_told_apart_by_size() -> None:
         tally.believed(error)
     assert tally.belief_error == 99.025
     assert tally.belief_errors == [2, 1, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_an_engine_that_ends_is_no_secret() -> None:
+    told = died(7, 1_920, RuntimeError("inside"))
+    assert (told.utterance, told.reason, told.samples) == (7, Finish.FAILED, 1_920)
+    assert (told.code, told.message) == ("engine_error", "the engine stopped: RuntimeError")
+    assert told.retry_after is None
