@@ -4,6 +4,9 @@ import random
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
+
 from playhead.engine.models.qwen3_tts.cuda_codec import Job, _shared_out, pieces, rounds
 from playhead.engine.models.qwen3_tts.cuda_runner import (
     FEWEST_FRAMES,
