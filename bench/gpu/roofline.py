@@ -1,7 +1,8 @@
 # ruff: noqa: E402 - the source tree is linked before it is imported
 """Each lane of the accelerator model beside the device's limit, and what lanes cost each other.
 
-    python bench/gpu/roofline.py [--weights random:1.7b] [--batches 1 8 64 256 512] [--profile 64]
+    python bench/gpu/roofline.py [--weights random:1.7b] [--batches 1 8 64 256 512]
+        [--parts alone together kernels] [--kernels 64 512]
 
 The graphs are those that serve, on the streams that serve (two to three minutes, most of it
 capturing). Times are of the device, medians; limits are those of bench/gpu/limits.py. Then two or
@@ -40,6 +41,7 @@ URGENT_CHUNK = (8, 1)
 ROUNDS = 15
 SECONDS = 1.0
 DEVICE = limits.Device()
+PARTS = ("alone", "together", "kernels")
 
 
 @dataclass(frozen=True)
@@ -253,14 +255,14 @@ def at_once(lab: Lab, streams: int) -> list[dict[str, Any]]:
 def profile(lab: Lab, batch: int) -> list[dict[str, Any]]:
     """Where the device's time of a step goes, by kernel."""
     work = lab.step(batch)
-    work.time()
+    print(f"a step of {batch} streams, {work.median():.2f} ms:")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
         for _ in range(5):
             work.time()
     kernels = sorted(trace.key_averages(), key=lambda kernel: -kernel.self_device_time_total)
     rows = [
         {"us": round(k.self_device_time_total / 5, 1), "calls": k.count // 5, "kernel": k.key[:90]}
-        for k in kernels[:16]
+        for k in kernels[:24]
     ]
     for row in rows:
         print(f"{row['us']:9.1f} us {row['calls']:5d} calls  {row['kernel']}", flush=True)
@@ -273,12 +275,14 @@ def main() -> None:
     parser.add_argument("--weights", default="random:1.7b", choices=["random:1.7b", "random:0.6b"])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 64, 256, 512])
     parser.add_argument("--crowds", type=int, nargs="+", default=[64, 256, 512])
-    parser.add_argument("--profile", type=int, help="list the kernels of a step of so many streams")
+    parser.add_argument("--kernels", type=int, nargs="+", default=[64, 512], help="steps to list")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:2])
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     args = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     began = time.perf_counter()
-    batches = sorted({*args.batches, *args.crowds, *([args.profile] if args.profile else [])})
+    wanted = dict(zip(PARTS, (args.batches, args.crowds, args.kernels), strict=True))
+    batches = sorted({size for part in args.parts for size in wanted[part]})
     buckets = Buckets(LmBuckets(tuple(batches), (1,), PROMPTS), urgent=(1, 8, 64), background=(64,))
     slots = max(batches)
     runner = open_cuda(args.weights, slots=slots, positions=POSITIONS, buckets=buckets)
@@ -287,11 +291,14 @@ def main() -> None:
     lab = Lab(runner)
     report: dict[str, Any] = {"device": device, "torch": torch.__version__, "model": name}
     report |= {"random_weights": True, "context": CONTEXT}
-    report["alone"] = alone(lab, batches, limits.SIZES[args.weights.removeprefix("random:")])
-    print("streams case               work               pace      ms     p95  times  busy  per s")
-    report["at_once"] = [row for streams in args.crowds for row in at_once(lab, streams)]
-    if args.profile:
-        report["profile"] = profile(lab, args.profile)
+    if "alone" in args.parts:
+        sizes = limits.SIZES[args.weights.removeprefix("random:")]
+        report["alone"] = alone(lab, args.batches, sizes)
+    if "together" in args.parts:
+        print("streams case               work               pace      ms     p95  times busy per s")
+        report["together"] = [row for streams in args.crowds for row in at_once(lab, streams)]
+    if "kernels" in args.parts:
+        report["kernels"] = {batch: profile(lab, batch) for batch in args.kernels}
     report["memory_bytes"] = torch.cuda.max_memory_allocated()
     report["seconds"] = time.perf_counter() - began
     print(f"{report['memory_bytes'] / 2**30:.1f} GiB, {report['seconds']:.0f} s in all")
