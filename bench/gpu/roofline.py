@@ -295,7 +295,9 @@ def main() -> None:
         sizes = limits.SIZES[args.weights.removeprefix("random:")]
         report["alone"] = alone(lab, args.batches, sizes)
     if "together" in args.parts:
-        print("streams case               work               pace      ms     p95  times busy per s")
+        print(
+            "streams case               work               pace      ms     p95  times busy per s"
+        )
         report["together"] = [row for streams in args.crowds for row in at_once(lab, streams)]
     if "kernels" in args.parts:
         report["kernels"] = {batch: profile(lab, batch) for batch in args.kernels}

@@ -4,18 +4,20 @@ import os
 
 import pytest
 import torch
-from playhead.engine.models.qwen3_tts import lm_triton
+from playhead.engine.models.qwen3_tts import attention_triton, lm_triton
 from playhead.engine.models.qwen3_tts.layers import (
     Entry,
     Exit,
-    attend_last,
+    Few,
+    Slotted,
+    attend_few,
     attend_slots,
     close_layer,
     enter_layer,
+    project,
     rms_norm,
 )
 from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
-from playhead.engine.models.qwen3_tts.slot_attention import attend_slots_in_place
 
 pytestmark = pytest.mark.gpu
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -56,6 +58,17 @@ def weights(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Entry, Exit]:
     return entry, leave
 
 
+def angles(rows: int, width: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    turn = noise(rows, 1, width // 2, seed=8).repeat(1, 1, 2)
+    return turn.cos().to(dtype), turn.sin().to(dtype)
+
+
+def memory(
+    rows: int, length: int, shape: tuple[int, ...], dtype: torch.dtype
+) -> list[torch.Tensor]:
+    return [noise(rows, length, shape[2], shape[3], seed=s, dtype=dtype) for s in (1, 2)]
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("width", [48, 64, 2048])
 def test_norm(width: int, dtype: torch.dtype) -> None:
@@ -71,44 +84,54 @@ def test_a_layer(rows: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dty
     entry, leave = weights(shape, dtype)
     x = noise(*rows, hidden, dtype=dtype)
     # Prompts: the same positions in every row. Steps: each stream has its own.
-    angles = noise(rows[-1], 1, width // 2, seed=8).repeat(1, 1, 2)
-    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+    cos, sin = angles(rows[-1], width, dtype)
     found = lm_triton.enter(x, entry, cos, sin, kv_heads, 1e-6)
     for ours, theirs in zip(found, enter_layer(x, entry, cos, sin, kv_heads, 1e-6), strict=True):
         close(ours, theirs)
+    close(lm_triton.project(x, entry, 1e-6), project(x, entry, 1e-6))
     attended = noise(*rows, heads * width, seed=9, dtype=dtype)
     close(lm_triton.close(x.clone(), attended, leave, 1e-6), close_layer(x, attended, leave, 1e-6))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("count", [1, 2, 16])
-def test_attention_over_few_keys(count: int, dtype: torch.dtype) -> None:
-    q = noise(5, 4, 16, dtype=dtype)
-    keys, values = (noise(5, 16, 2, 16, seed=s, dtype=dtype)[:, :count] for s in (1, 2))
-    close(lm_triton.attend_few(q, keys, values), attend_last(q, keys, values))
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape[0]))
+@pytest.mark.parametrize("at", [0, 1, 15, 40])
+def test_the_newest_of_a_few_positions(at: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    entry, _ = weights(shape, dtype)
+    cos, sin = angles(1, shape[3], dtype)
+    qkv = noise(5, 2, entry.qkv.shape[0], dtype=dtype)[:, 1]  # as in a pass of two positions
+    ours, theirs = (Few(*memory(5, 48, shape, dtype), at) for _ in range(2))
+    found = attention_triton.over_few(qkv, entry, cos, sin, ours, 1e-6)
+    close(found, attend_few(qkv, entry, cos, sin, theirs, 1e-6))
+    close(ours.keys, theirs.keys)
+    assert torch.equal(ours.values, theirs.values)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(
-    ("heads", "kv_heads", "width"), [(4, 2, 16), (4, 2, 128) if INTERPRETED else (16, 8, 128)]
-)
-def test_attention_over_slots(heads: int, kv_heads: int, width: int, dtype: torch.dtype) -> None:
-    span = 70
-    keys, values = (noise(6, span, kv_heads, width, seed=s, dtype=dtype) for s in (1, 2))
-    slots = torch.tensor([4, 0, 2, 5], device=DEVICE)
-    positions = torch.tensor([0, 31, 32, 69], device=DEVICE)
-    q = noise(4, heads, width, dtype=dtype)
-    found = attend_slots_in_place(q, keys, values, slots, positions, span)
-    close(found, attend_slots(q, keys, values, slots, positions, span))
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape[0]))
+def test_the_newest_position_in_slots(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    entry, _ = weights(shape, dtype)
+    cos, sin = angles(5, shape[3], dtype)
+    qkv = noise(5, entry.qkv.shape[0], dtype=dtype)
+    slots = torch.tensor([4, 0, 2, 5, 1], device=DEVICE)
+    positions = torch.tensor([0, 63, 64, 149, 1], device=DEVICE)
+    ours, theirs = (Slotted(*memory(6, 150, shape, dtype), slots, positions, 150) for _ in range(2))
+    found = attention_triton.over_slots(qkv, entry, cos, sin, ours, 1e-6)
+    close(found, attend_slots(qkv, entry, cos, sin, theirs, 1e-6))
+    close(ours.keys, theirs.keys)
+    assert torch.equal(ours.values, theirs.values)
 
 
 def test_attention_does_not_look_behind_a_context() -> None:
-    keys, values = (noise(2, 64, 2, 16, seed=s) for s in (1, 2))
+    entry, _ = weights(SMALL, torch.float32)
+    cos, sin = angles(1, SMALL[3], torch.float32)
+    qkv = noise(1, entry.qkv.shape[0])
     slots, positions = (torch.tensor([value], device=DEVICE) for value in (1, 9))
-    q = noise(1, 4, 16)
-    before = attend_slots_in_place(q, keys, values, slots, positions, 64)
-    keys[1, 10:], values[1, 10:] = torch.nan, torch.nan
-    assert torch.equal(attend_slots_in_place(q, keys, values, slots, positions, 64), before)
+    place = Slotted(*memory(2, 64, SMALL, torch.float32), slots, positions, 64)
+    before = attention_triton.over_slots(qkv, entry, cos, sin, place, 1e-6)
+    place.keys[1, 9:], place.values[1, 9:] = torch.nan, torch.nan
+    after = attention_triton.over_slots(qkv, entry, cos, sin, place, 1e-6)
+    assert torch.equal(after, before)
 
 
 @pytest.mark.parametrize("size", [300, 2048, 3072])

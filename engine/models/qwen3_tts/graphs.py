@@ -15,6 +15,7 @@ from playhead.engine.models.qwen3_tts.layers import (
     attend_slots,
     close_layer,
     enter_layer,
+    project,
 )
 from torch import Tensor
 
@@ -130,18 +131,19 @@ def _first(frames: Frames, count: int) -> Frames:
 def fast_ops(*, compiled: bool, in_place: bool) -> LayerOps:
     """Layer work for CUDA: ``compiled`` fuses what lies between the matrix products, ``in_place``
     reads keys and values where they are."""
-    enter, close, over_slots = enter_layer, close_layer, attend_slots
+    enter, close, first, over = enter_layer, close_layer, project, attend_slots
     if in_place:
         # Needs triton, which only comes with torch for CUDA.
-        from playhead.engine.models.qwen3_tts.slot_attention import attend_slots_in_place
+        from playhead.engine.models.qwen3_tts.attention_triton import over_slots
 
-        over_slots = attend_slots_in_place
+        over = over_slots
     if compiled:
         # One form per shape: beyond the limit torch would quietly run uncompiled.
         torch._dynamo.config.recompile_limit = MOST_SHAPES
         enter = torch.compile(enter_layer, dynamic=False)
         close = torch.compile(close_layer, dynamic=False)
-    return LayerOps(enter, close, over_slots)
+        first = torch.compile(project, dynamic=False)
+    return LayerOps(enter, close, first, over)
 
 
 def with_ops(loop: FrameLoop, ops: LayerOps) -> FrameLoop:

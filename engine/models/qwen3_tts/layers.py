@@ -140,23 +140,31 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + turned * sin
 
 
-def enter_layer(
-    x: Tensor, weights: Entry, cos: Tensor, sin: Tensor, kv_heads: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Everything before attention: norm, projections, norms of heads, rotation.
+def project(x: Tensor, weights: Entry, eps: float) -> Tensor:
+    """Norm and projections: ``x`` [..., hidden] to [..., q_width + 2 * kv_width]."""
+    return F.linear(rms_norm(x, weights.norm, eps), weights.qkv)
 
-    ``x`` [..., hidden] to queries [..., heads, head_dim], keys and values [..., kv_heads,
-    head_dim]; ``cos`` and ``sin`` [..., 1, head_dim].
-    """
-    norm, qkv, q_norm, k_norm = weights
-    heads = F.linear(rms_norm(x, norm, eps), qkv).unflatten(-1, (-1, q_norm.shape[0]))
+
+def turn_heads(
+    qkv: Tensor, weights: Entry, cos: Tensor, sin: Tensor, kv_heads: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Norms of heads and rotation: what ``project`` gives to queries [..., heads, head_dim], keys
+    and values [..., kv_heads, head_dim]; ``cos`` and ``sin`` [..., 1, head_dim]."""
+    heads = qkv.unflatten(-1, (-1, weights.q_norm.shape[0]))
     queries = heads.shape[-2] - 2 * kv_heads
     q, k, v = heads.split((queries, kv_heads, kv_heads), dim=-2)
     return (
-        rotate(rms_norm(q, q_norm, eps), cos, sin),
-        rotate(rms_norm(k, k_norm, eps), cos, sin),
+        rotate(rms_norm(q, weights.q_norm, eps), cos, sin),
+        rotate(rms_norm(k, weights.k_norm, eps), cos, sin),
         v,
     )
+
+
+def enter_layer(
+    x: Tensor, weights: Entry, cos: Tensor, sin: Tensor, kv_heads: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Everything before attention: ``turn_heads`` of ``project``."""
+    return turn_heads(project(x, weights, eps), weights, cos, sin, kv_heads, eps)
 
 
 def close_layer(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
@@ -190,29 +198,65 @@ def attend_last(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> 
     return out.flatten(1)
 
 
+class Slotted(NamedTuple):
+    """Keys and values of a layer in slots: those of stream b are in ``slots[b]`` up to
+    ``positions[b]``, where its newest belong. Every position is below ``span``."""
+
+    keys: Tensor  # [slots, length, kv_heads, head_dim]
+    values: Tensor
+    slots: Tensor  # int64 [B]
+    positions: Tensor  # int64 [B]
+    span: int
+
+
+class Few(NamedTuple):
+    """Keys and values of a layer for a batch that goes in step: the newest belong ``at`` the same
+    position for all."""
+
+    keys: Tensor  # [B, length, kv_heads, head_dim]
+    values: Tensor
+    at: int
+
+
 def attend_slots(
-    q: Tensor, keys: Tensor, values: Tensor, slots: Tensor, positions: Tensor, span: int
+    qkv: Tensor, weights: Entry, cos: Tensor, sin: Tensor, memory: Slotted, eps: float
 ) -> Tensor:
-    """Attention of one position of each stream over its slot: ``q`` [B, heads, head_dim], ``keys``
-    and ``values`` [slots, length, kv_heads, head_dim], ``slots`` and ``positions`` int64 [B], of
-    which only context below ``span`` is looked at. Returns [B, heads * head_dim]."""
+    """Remember the newest position of each stream and attend to all up to it: ``qkv`` [B, q_width +
+    2 * kv_width] as ``project`` gives it, to [B, q_width]."""
+    keys, values, slots, positions, span = memory
+    q, k, v = turn_heads(qkv, weights, cos, sin, keys.shape[2], eps)
+    keys[slots, positions] = k
+    values[slots, positions] = v
     mask = torch.arange(span, device=q.device) <= positions[:, None]
     return attend_last(q, keys[slots, :span], values[slots, :span], mask)
+
+
+def attend_few(
+    qkv: Tensor, weights: Entry, cos: Tensor, sin: Tensor, memory: Few, eps: float
+) -> Tensor:
+    """As ``attend_slots``, over the few positions of a batch that goes in step."""
+    keys, values, at = memory
+    q, k, v = turn_heads(qkv, weights, cos, sin, keys.shape[2], eps)
+    keys[:, at] = k
+    values[:, at] = v
+    return attend_last(q, keys[:, : at + 1], values[:, : at + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class LayerOps:
     """Who does the work of a layer, and of drawing codes. The fields may be replaced by compiled or
-    hand-written forms."""
+    hand-written forms. Of a step: ``project``, then ``over_slots`` or ``over_few``, then ``close``;
+    of prompts: ``enter``, attention, ``close``."""
 
     enter: Callable[[Tensor, Entry, Tensor, Tensor, int, float], tuple[Tensor, Tensor, Tensor]]
     close: Callable[[Tensor, Tensor, Exit, float], Tensor]
-    over_slots: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int], Tensor]
-    over_few: Callable[[Tensor, Tensor, Tensor], Tensor] = attend_last
+    project: Callable[[Tensor, Entry, float], Tensor] = project
+    over_slots: Callable[[Tensor, Entry, Tensor, Tensor, Slotted, float], Tensor] = attend_slots
+    over_few: Callable[[Tensor, Entry, Tensor, Tensor, Few, float], Tensor] = attend_few
     draw: Callable[[Tensor, Sampling, Tensor], Tensor] = draw
 
 
-PLAIN_OPS = LayerOps(enter_layer, close_layer, attend_slots)
+PLAIN_OPS = LayerOps(enter_layer, close_layer)
 
 
 @dataclass(frozen=True, slots=True)

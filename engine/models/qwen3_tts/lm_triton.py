@@ -1,16 +1,17 @@
 """The talker's and predictor's work between matrix products, as Triton kernels for CUDA devices.
 
 A frame step at small batches is a thousand short kernels in a row, so what counts is their number:
-norm; norm of heads and rotation; residual and norm; gate; attention over a few keys; and a draw are
-one kernel each. Arithmetic is float32 inside. Needs triton, which comes with torch for CUDA.
+norm; norm of heads and rotation; residual and norm; gate; and a draw are one kernel each, and so is
+all that attention needs (``attention_triton``). Arithmetic is float32 inside. Needs triton, which
+comes with torch for CUDA.
 """
 
 import torch
 import triton
 import triton.language as tl
+from playhead.engine.models.qwen3_tts.attention_triton import over_few, over_slots
 from playhead.engine.models.qwen3_tts.layers import Entry, Exit, LayerOps
 from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
-from playhead.engine.models.qwen3_tts.slot_attention import attend_slots_in_place
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -88,28 +89,6 @@ def _gate(both, out, width: tl.constexpr, block: tl.constexpr):
 
 
 @triton.jit
-def _few_keys(
-    q, keys, values, out, scale, row_stride, position_stride, count,
-    kv_heads: tl.constexpr, groups: tl.constexpr, dim: tl.constexpr, block: tl.constexpr,
-):  # fmt: skip
-    """Attention of one position of one row and key head over at most ``block`` keys."""
-    row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    lane, at = tl.arange(0, dim), tl.arange(0, block)
-    member = (row * kv_heads + head) * groups + tl.arange(0, groups)
-    query = tl.load(q + member[:, None] * dim + lane[None, :]).to(tl.float32) * scale
-    where = row * row_stride + head * dim + at[:, None] * position_stride + lane[None, :]
-    known = at < count
-    key = tl.load(keys + where, mask=known[:, None], other=0.0).to(tl.float32)
-    score = tl.sum(query[:, None, :] * key[None, :, :], 2)
-    score = tl.where(known[None, :], score, float("-inf"))
-    share = tl.exp(score - tl.max(score, 1)[:, None])
-    share = share / tl.sum(share, 1)[:, None]
-    value = tl.load(values + where, mask=known[:, None], other=0.0).to(tl.float32)
-    mixed = tl.sum(share[:, :, None] * value[None, :, :], 1)
-    tl.store(out + member[:, None] * dim + lane[None, :], mixed.to(out.dtype.element_ty))
-
-
-@triton.jit
 def _draw(
     logits, uniform, out, uniform_stride, temperature,
     size: tl.constexpr, block: tl.constexpr, wanted: tl.constexpr,
@@ -146,11 +125,16 @@ def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return out
 
 
+def project(x: Tensor, weights: Entry, eps: float) -> Tensor:
+    """See ``layers.project``."""
+    return F.linear(norm(x, weights.norm, eps), weights.qkv)
+
+
 def enter(
     x: Tensor, weights: Entry, cos: Tensor, sin: Tensor, kv_heads: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """See ``layers.enter_layer``. The rows of ``cos`` repeat over the leading axes of ``x``."""
-    qkv = F.linear(norm(x, weights.norm, eps), weights.qkv)
+    qkv = project(x, weights, eps)
     dim = weights.q_norm.shape[0]
     count = qkv.shape[-1] // dim
     lead, rows = x.shape[:-1], x.numel() // x.shape[-1]
@@ -181,19 +165,6 @@ def close(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
     return total
 
 
-def attend_few(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """See ``layers.attend_last``, without a mask, for few keys; ``keys`` and ``values`` may be
-    slices of longer ones that share their strides."""
-    batch, heads, dim = q.shape
-    count, kv_heads = keys.shape[1:3]
-    out = torch.empty((batch, heads * dim), dtype=q.dtype, device=q.device)
-    _few_keys[(batch, kv_heads)](
-        q.contiguous(), keys, values, out, dim**-0.5, keys.stride(0), keys.stride(1), count,
-        kv_heads, heads // kv_heads, dim, max(16, triton.next_power_of_2(count)),
-    )  # fmt: skip
-    return out
-
-
 def draw_code(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
     """See ``sampling.draw``: the same distribution, inverted in the order of codes instead of the
     order of likelihood, so that the same number may choose another code."""
@@ -209,4 +180,4 @@ def draw_code(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
     return out
 
 
-FUSED_OPS = LayerOps(enter, close, attend_slots_in_place, attend_few, draw_code)
+FUSED_OPS = LayerOps(enter, close, project, over_slots, over_few, draw_code)

@@ -11,12 +11,12 @@ from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.config import TalkerConfig
 from playhead.engine.models.qwen3_tts.layers import (
     PLAIN_OPS,
+    Few,
     LayerOps,
     Rope,
     Stack,
     StackShape,
     State,
-    attend_causal,
     rms_norm,
 )
 from playhead.engine.models.qwen3_tts.sampling import Sampling
@@ -141,16 +141,13 @@ class Predictor:
 
     def _pass(self, x: Tensor, at: int, memory: Tensor) -> Tensor:
         """Positions ``at`` .. of ``x`` [B, T, hidden]; the normed state of the last [B, hidden]."""
-        shape, end = self.stack.shape, at + x.shape[1]
-        cos, sin = self.rope.cos[at:end, None], self.rope.sin[at:end, None]
+        shape, ops = self.stack.shape, self.ops
         for index, (entry, leave) in enumerate(self.stack.layers):
-            q, k, v = self.ops.enter(x, entry, cos, sin, shape.kv_heads, shape.eps)
-            keys, values = memory[index, 0], memory[index, 1]
-            keys[:, at:end] = k
-            values[:, at:end] = v
-            if at == 0:
-                attended = attend_causal(q, k, v)
-            else:
-                attended = self.ops.over_few(q[:, 0], keys[:, :end], values[:, :end])[:, None]
-            x = self.ops.close(x, attended, leave, shape.eps)
+            qkv = ops.project(x, entry, shape.eps)
+            attended = []
+            for step in range(x.shape[1]):
+                cos, sin = self.rope.cos[at + step, None], self.rope.sin[at + step, None]
+                memory_at = Few(memory[index, 0], memory[index, 1], at + step)
+                attended.append(ops.over_few(qkv[:, step], entry, cos, sin, memory_at, shape.eps))
+            x = ops.close(x, torch.stack(attended, dim=1), leave, shape.eps)
         return rms_norm(x[:, -1], self.stack.norm, shape.eps)

@@ -12,6 +12,7 @@ from playhead.engine.models.qwen3_tts.layers import (
     PLAIN_OPS,
     LayerOps,
     Rope,
+    Slotted,
     Stack,
     StackShape,
     State,
@@ -132,11 +133,9 @@ class Talker:
         shape, ops = self.stack.shape, self.ops
         cos, sin = self.rope.at(positions)
         for index, (entry, leave) in enumerate(self.stack.layers):
-            q, k, v = ops.enter(x, entry, cos, sin, shape.kv_heads, shape.eps)
-            keys, values = cache.keys[index], cache.values[index]
-            keys[slots, positions] = k
-            values[slots, positions] = v
-            attended = ops.over_slots(q, keys, values, slots, positions, span)
+            memory = Slotted(cache.keys[index], cache.values[index], slots, positions, span)
+            qkv = ops.project(x, entry, shape.eps)
+            attended = ops.over_slots(qkv, entry, cos, sin, memory, shape.eps)
             x = ops.close(x, attended, leave, shape.eps)
         return rms_norm(x, self.stack.norm, shape.eps)
 

@@ -13,7 +13,7 @@ import talker_lab as lab
 from playhead.engine.models.qwen3_tts.execution import Buckets, Direct, Graphed
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
 from playhead.engine.models.qwen3_tts.graphs import LoopGraphs, _fit, fast_ops, with_ops
-from playhead.engine.models.qwen3_tts.layers import PLAIN_OPS, attend_slots
+from playhead.engine.models.qwen3_tts.layers import PLAIN_OPS
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
 from playhead.engine.types import Lane
 from talker_kit import RYAN, model_config
@@ -89,25 +89,6 @@ def test_graphs_say_what_the_loop_says(
     replayed = [graphs.step([1], 128).codes.clone() for _ in range(20)]
     assert torch.equal(torch.cat(replayed), torch.cat(codes))
     assert graphs.eager == 0
-
-
-@pytest.mark.gpu
-@GPU
-def test_attention_in_place_is_attention() -> None:
-    from playhead.engine.models.qwen3_tts.slot_attention import attend_slots_in_place
-
-    generator = torch.Generator("cuda").manual_seed(1)
-    for heads, dim in ((4, 16), (16, 128)):
-        q = torch.randn(5, heads, dim, device="cuda", generator=generator)
-        keys, values = (
-            torch.randn(7, 200, heads // 2, dim, device="cuda", generator=generator)
-            for _ in range(2)
-        )
-        slots = torch.tensor([3, 0, 6, 1, 5], device="cuda")
-        positions = torch.tensor([0, 31, 32, 100, 199], device="cuda")
-        expected = attend_slots(q, keys, values, slots, positions, 200)
-        given = attend_slots_in_place(q, keys, values, slots, positions, 200)
-        assert torch.allclose(given, expected, atol=2e-5)
 
 
 @pytest.mark.gpu

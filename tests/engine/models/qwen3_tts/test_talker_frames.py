@@ -10,7 +10,14 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra: qwen
 
 import talker_lab as lab
 from playhead.engine.models.qwen3_tts.frames import ENDED, POISONED, FrameLoop
-from playhead.engine.models.qwen3_tts.layers import attend_causal, attend_last, attend_slots
+from playhead.engine.models.qwen3_tts.layers import (
+    Entry,
+    Slotted,
+    attend_causal,
+    attend_last,
+    attend_slots,
+    turn_heads,
+)
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from talker_kit import ERIC, ONE_TOKEN, RYAN, Spoken, model_config
 
@@ -125,11 +132,24 @@ def test_attention_groups_heads_and_looks_no_further_than_it_may() -> None:
             expected = naive(q[row, at], k[row], v[row], at)
             assert torch.allclose(causal[row, at], expected, atol=1e-5)
     assert torch.allclose(attend_last(q[:, 4], k, v), causal[:, 4], atol=1e-5)
+
+
+def test_attention_in_slots_remembers_the_newest_and_looks_no_further() -> None:
+    generator = torch.Generator().manual_seed(3)
+    entry = Entry(torch.ones(8), torch.empty(64, 8), *torch.rand(2, 8, generator=generator))
+    qkv = torch.randn(2, 64, generator=generator)  # four queries, two keys and two values of 8
+    cos, sin = torch.rand(2, 2, 1, 8, generator=generator)
+    keys, values = torch.randn(2, 2, 5, 2, 8, generator=generator)
     slots, positions = torch.tensor([1, 0]), torch.tensor([3, 1])
-    over = attend_slots(q[:, 0], k, v, slots, positions, 4)
+    place = Slotted(keys.clone(), values.clone(), slots, positions, 4)
+    over = attend_slots(qkv, entry, cos, sin, place, 1e-6)
+    q, k, v = turn_heads(qkv, entry, cos, sin, 2, 1e-6)
     for row, (slot, position) in enumerate(zip(slots, positions, strict=True)):
-        expected = naive(q[row, 0], k[slot], v[slot], int(position))
+        keys[slot, position], values[slot, position] = k[row], v[row]
+        expected = naive(q[row], keys[slot], values[slot], int(position))
         assert torch.allclose(over[row], expected, atol=1e-5)
+    assert torch.equal(place.keys, keys)
+    assert torch.equal(place.values, values)
 
 
 def test_a_recording_needs_its_codes_as_long_as_its_rows(tmp_path: Path) -> None:
