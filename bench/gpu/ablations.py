@@ -30,6 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import options
 import serve_rate
 import source_tree
 
@@ -121,8 +122,7 @@ def measure(
         "from playhead.gateway.cli import main; raise SystemExit(main())",
     ]
     command += ["bench", "run", "--url", server.url, "--rate", str(args.rate)]
-    command += ["--seeds", args.seeds, "--texts", "frames", "--turns", "1", "--mix", case.mix]
-    command += ["--warmup", str(args.warmup), "--window", str(args.window)]
+    command += [*options.loaded(args), "--texts", "frames", "--mix", case.mix]
     command += ["--out", str(folder), "--processes", str(args.processes)]
     before, began = server.thread_seconds(), time.monotonic()
     with serve_rate.GpuMeter() as gpu:
@@ -167,16 +167,9 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--variants", nargs="+", default=["lanes"])
     parser.add_argument("--start", choices=STARTS, default="lanes")
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--weights", default="random:1.7b")
-    parser.add_argument("--slots", default="1500")
-    parser.add_argument("--context", default="512")
-    parser.add_argument("--seeds", default="0")
-    parser.add_argument("--warmup", type=float, default=5.0)
-    parser.add_argument("--window", type=float, default=15.0)
-    parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--gateways", type=int, default=0, help="0: all in one process")
-    parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
-    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
+    options.add_server(parser, slots=1500)
+    options.add_gateways(parser)
+    options.add_load(parser, warmup=5.0, window=15.0, processes=8)
     args = parser.parse_args()
     return args, chosen(args.variants, parser) * args.repeat
 
@@ -185,22 +178,16 @@ def main() -> None:
     """Measure and print."""
     args, names = arguments()
     order = Path(tempfile.mkdtemp()) / "variant.json"
-    env = {**os.environ, "PYTHONUNBUFFERED": "1", "ABLATION": str(order)}
-    env["ABLATION_START"] = args.start
-    env["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(source_tree.tree()), env.get("PYTHONPATH")])
-    )
+    env = options.environment() | {"ABLATION": str(order), "ABLATION_START": args.start}
     serve_rate.COMMAND, serve_rate.START_WITHIN = SERVER, 400.0
-    flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
-    flags += ["--context", args.context, *args.flags.split()]
+    flags = [*options.served(args), *args.flags.split()]
     server = serve_rate.Server.start(flags, env, args.out, sample=False, gateways=args.gateways)
     about = server.about()
     took = f"ready after {server.start_seconds:.0f} s"
     print(f"{serve_rate.named(about)}, started as {args.start}: {took}", flush=True)
     rows: list[dict[str, Any]] = []
     try:
-        warm = argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0, "rate": 5.0})
-        measure(server, CASES["base"], warm, env)
+        measure(server, CASES["base"], options.briefly(args, rate=5.0), env)
         print(f"{args.rate:g} requests a second")
         print(
             "variant         heard TTFA p50     p95 stalled  worst    C100  held  peak  cores   GPU"

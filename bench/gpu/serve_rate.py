@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import source_tree
+import options
 
 COMMAND = "from playhead.gateway.cli import main; raise SystemExit(main())"
 START_WITHIN = 240.0
@@ -139,8 +139,8 @@ def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str
     rate = float(number)
     folder = Path(tempfile.mkdtemp())
     command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", server.url]
-    command += ["--rate", number, "--seeds", seeds or args.seeds, "--texts", "frames"]
-    command += ["--warmup", str(args.warmup), "--window", str(args.window), "--turns", "1"]
+    seeded = argparse.Namespace(**{**vars(args), "seeds": seeds or args.seeds})
+    command += ["--rate", number, *options.loaded(seeded), "--texts", "frames"]
     command += ["--out", str(folder), "--processes", str(args.processes if rate > 5 else 1)]
     if args.sample:
         server.start_samples()
@@ -200,32 +200,19 @@ def main() -> None:
     parser.add_argument(
         "--rates", nargs="+", default=["1", "10", "30", "60"], help="RATE, or RATE:SEED,SEED…"
     )
-    parser.add_argument("--weights", default="random:1.7b")
-    parser.add_argument("--slots", default="512")
-    parser.add_argument("--context", default="512")
-    parser.add_argument("--seeds", default="0")
-    parser.add_argument("--warmup", type=float, default=4.0)
-    parser.add_argument("--window", type=float, default=15.0)
-    parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--gateways", type=int, default=0, help="0: all in one process")
+    options.add_server(parser, slots=512)
+    options.add_gateways(parser)
+    options.add_load(parser, warmup=4.0, window=15.0, processes=8)
     parser.add_argument("--sample", action="store_true", help="profile the server's threads")
-    parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
-    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     args = parser.parse_args()
-    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    env["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(source_tree.tree()), env.get("PYTHONPATH")])
-    )
-    flags = ["--model", "qwen3-tts", "--weights", args.weights, "--slots", args.slots]
-    flags += ["--context", args.context, *args.flags.split()]
+    env = options.environment()
+    flags = [*options.served(args), *args.flags.split()]
     server = Server.start(flags, env, args.out, sample=args.sample, gateways=args.gateways)
     about = server.about()
     print(f"{named(about)}: ready after {server.start_seconds:.0f} s", flush=True)
     rows: list[dict[str, Any]] = []
     try:
-        measure(
-            server, "2", argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0}), env
-        )
+        measure(server, "2", options.briefly(args), env)
         print("  rate  heard TTFA p50     p95  stalled    C100  peak  cores   GPU watts  verdict")
         for rate in args.rates:
             rows.append(measure(server, rate, args, env))

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import source_tree
+import options
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
@@ -76,9 +76,7 @@ def fleet(args: argparse.Namespace, env: dict[str, str]) -> Iterator[Fleet]:
 
 
 def _serve(args: argparse.Namespace, env: dict[str, str], count: int) -> subprocess.Popen[str]:
-    code, chosen = COMMAND, ["--gpus", args.gpus]
-    chosen += ["--model", "qwen3-tts", "--weights", args.weights]
-    chosen += ["--slots", args.slots, "--context", args.context]
+    code, chosen = COMMAND, ["--gpus", args.gpus, *options.served(args)]
     if args.stand_in:
         code, chosen = STAND_IN, ["--workers", str(count)]
     script = args.out / "serve_playhead.py"  # a file: the supervisor starts it again for each
@@ -163,8 +161,7 @@ def measure(
     """One row: the figures of `playhead bench run`, and who did the work."""
     folder = Path(tempfile.mkdtemp())
     command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", url]
-    command += ["--rate", f"{rate:g}", "--seeds", "0", "--texts", args.texts, "--turns", "1"]
-    command += ["--warmup", f"{args.warmup:g}", "--window", f"{args.window:g}"]
+    command += ["--rate", f"{rate:g}", *options.loaded(args), "--texts", args.texts]
     command += ["--out", str(folder), "--processes", str(args.processes)]
     before = [node.metric("playhead_utterances_total") for node in servers.nodes]
     cpu, began = servers.cpu_seconds(), time.monotonic()
@@ -209,22 +206,13 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=30.0, help="of one GPU, utterances a second")
     parser.add_argument("--gpus", default="0,1")
     parser.add_argument("--haproxy", help="its program; without, sessions are dealt out")
-    parser.add_argument("--weights", default="random:1.7b")
-    parser.add_argument("--slots", default="512")
-    parser.add_argument("--context", default="512")
+    options.add_server(parser, slots=512)
+    options.add_load(parser, warmup=4.0, window=20.0, processes=12)
     parser.add_argument("--texts", default="frames")
-    parser.add_argument("--warmup", type=float, default=4.0)
-    parser.add_argument("--window", type=float, default=20.0)
-    parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--port", type=int, default=18_100)
-    parser.add_argument("--flags", default="", help="more flags for `playhead serve`, in quotes")
     parser.add_argument("--stand-in", action="store_true", help="processors and a wave")
-    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     args = parser.parse_args()
-    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    env["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(source_tree.tree()), str(ROOT / "tests"), env.get("PYTHONPATH")])
-    )
+    env = options.environment(ROOT / "tests")
     rows: list[dict[str, Any]] = []
     with fleet(args, env) as servers:
         print(f"ready after {servers.start_seconds:.0f} s, front {servers.front}", flush=True)
@@ -233,7 +221,7 @@ def main() -> None:
             f"{'':22}  rate  heard TTFA p50      p95  stalled  verdict       spoken       cores"
             "  GPUs busy"
         )
-        measure(servers, "warm", servers.front, 2.0, _briefly(args), env)
+        measure(servers, "warm", servers.front, 2.0, options.briefly(args), env)
         for what, url, rate in (
             ("one GPU", one, args.rate),
             ("two GPUs, same rate", servers.front, args.rate),
@@ -242,10 +230,6 @@ def main() -> None:
             rows.append(measure(servers, what, url, rate, args, env))
             show(rows[-1])
             _write(args, servers, rows)
-
-
-def _briefly(args: argparse.Namespace) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(args), "window": 2.0, "warmup": 0.0})
 
 
 def _write(args: argparse.Namespace, servers: Fleet, rows: list[dict[str, Any]]) -> None:
