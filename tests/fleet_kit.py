@@ -88,10 +88,15 @@ def fetch(url: str) -> str:
         return str(answer.read().decode())
 
 
-def configuration(nodes: Sequence[Node], port: int, statistics: int, balance: str) -> str:
-    """The shipped configuration, for these nodes. ``balance``: slack, leastconn, roundrobin."""
+def configuration(
+    nodes: Sequence[Node], port: int, statistics: int, balance: str, most: int = 2000
+) -> str:
+    """The shipped configuration, for these nodes. ``balance``: slack, leastconn, roundrobin.
+    ``most``: connections at a time."""
     text = SHIPPED.read_text().replace("bind :8080", f"bind 127.0.0.1:{port}")
-    text = text.replace("maxconn 20000 ", "maxconn 2000 ")
+    text = text.replace("maxconn 20000 ", f"maxconn {most} ")
+    # Addresses need no resolver, and a machine without a network has no resolv.conf.
+    text = re.sub(r"^resolvers names\n(?:    .*\n)+", "", text, flags=re.MULTILINE)
     text = text.replace("bind :8404", f"bind 127.0.0.1:{statistics}")
     head, template, _ = text.partition("    server-template")
     assert template
@@ -155,13 +160,14 @@ def cluster(paces: Sequence[float], balance: str = "slack") -> Iterator[Cluster]
         proxy = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         stack.callback(proxy.wait)
         stack.callback(proxy.kill)
-        _until_answering(found.statistics)
+        until_answering(found.statistics)
         for node in nodes:
             found.wait(node)
         yield found
 
 
-def _until_answering(port: int) -> None:
+def until_answering(port: int) -> None:
+    """Wait for HAProxy's page of statistics."""
     for _ in range(100):
         with contextlib.suppress(OSError):
             fetch(f"http://127.0.0.1:{port}/;csv")

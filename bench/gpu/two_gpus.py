@@ -1,12 +1,14 @@
-"""What a second GPU adds: one address, one `playhead serve` process per device, random weights.
+"""What a second GPU adds behind one front address, with random weights.
 
-    python bench/gpu/two_gpus.py --rate 30 --haproxy build/haproxy/run
+    python bench/gpu/two_gpus.py --haproxy build/haproxy/run
 
-Starts `playhead serve --gpus 0,1` and puts HAProxy with deploy/haproxy/haproxy.cfg before it
-(without ``--haproxy`` the load generator itself deals its sessions out to both). Then `playhead
-bench run`: the rate of one GPU to one process alone, and the same and twice that to the front
-address. Prints a table and writes two_gpus.json to $OUT, or to --out. Needs two CUDA devices;
-``--stand-in`` tries the script out on processors, with a voice that is a wave.
+Starts `playhead serve --gpus 0,1 --gateways 4` and before it two addresses, HAProxy with
+deploy/haproxy/haproxy.cfg: one leads to the gateways of the first GPU, the other to all. Through
+the first the rates of ``--rates`` are tried until one stalls listeners, through the second twice
+the rate that held, then a little less while that stalls, or twice the next while it holds. Prints
+a row per rate and the ratio; writes two_gpus.json to $OUT, or to --out. Ends within ``--budget``
+seconds. Needs two CUDA devices; ``--stand-in`` tries it out without: as many engines and gateways,
+and a voice that is a wave.
 """
 
 import argparse
@@ -14,117 +16,26 @@ import contextlib
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import options
+from fleet import COMMAND, ROOT, Fleet, fleet, front
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-
-import fleet_kit  # noqa: E402
-
-COMMAND = "from playhead.gateway.cli import main; raise SystemExit(main())"
-STAND_IN = "import sys; from fleet_kit import serve_wave; sys.exit(serve_wave(20.0, sys.argv[1:]))"
-START_WITHIN = 240.0
-
-
-@dataclass
-class Fleet:
-    """A supervisor and its servers, and what stands before them."""
-
-    process: subprocess.Popen[str]
-    nodes: list[fleet_kit.Node]
-    front: str
-    start_seconds: float
-
-    def cpu_seconds(self) -> list[float]:
-        """User and system time so far of each server."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return [_cpu_seconds(int(pid)) for pid in children.split()]
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@contextlib.contextmanager
-def fleet(args: argparse.Namespace, env: dict[str, str]) -> Iterator[Fleet]:
-    """All of it, ready."""
-    count = len(args.gpus.split(","))
-    nodes = [
-        fleet_kit.Node(f"gpu-{at}", 0.0, args.port + at, args.port + 2 * count + at)
-        for at in range(count)
-    ]
-    began = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        process = _serve(args, env, count)
-        stack.callback(_stop, process)
-        front = ",".join(f"ws://127.0.0.1:{node.port}" for node in nodes)
-        if args.haproxy:
-            front = stack.enter_context(_balancer(args, nodes))
-        yield Fleet(process, nodes, front, time.monotonic() - began)
-
-
-def _serve(args: argparse.Namespace, env: dict[str, str], count: int) -> subprocess.Popen[str]:
-    code, chosen = COMMAND, ["--gpus", args.gpus, *options.served(args)]
-    if args.stand_in:
-        code, chosen = STAND_IN, ["--workers", str(count)]
-    script = args.out / "serve_playhead.py"  # a file: the supervisor starts it again for each
-    script.write_text(code + "\n", encoding="utf-8")
-    command = [sys.executable, str(script), "serve", *chosen, "--port", str(args.port)]
-    command += ["--node", "gpu", "--http-port", "off", "--drain-timeout", "1"]
-    command += ["--max-connections-per-address", "20000", *args.flags.split()]
-    with (args.out / "server.log").open("w", encoding="utf-8") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env
-        )
-    timer = threading.Timer(START_WITHIN, process.terminate)
-    timer.start()
-    assert process.stdout is not None
-    ready = 0
-    for line in process.stdout:
-        ready += bool(re.search(r"is ready: http://", line))
-        if ready == count:
-            timer.cancel()
-            return process
-    timer.cancel()
-    log = (args.out / "server.log").read_text(encoding="utf-8")
-    raise SystemExit(f"the servers did not start:\n{log[-3000:]}")
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(60)
-    process.kill()
-
-
-@contextlib.contextmanager
-def _balancer(args: argparse.Namespace, nodes: list[fleet_kit.Node]) -> Iterator[str]:
-    """HAProxy with the shipped file; yields its address once it sees every node's slack."""
-    found = fleet_kit.Cluster(nodes, args.port - 1, args.port - 2)
-    file = args.out / "haproxy.cfg"
-    file.write_text(fleet_kit.configuration(nodes, found.port, found.statistics, "slack"))
-    with (args.out / "haproxy.log").open("w", encoding="utf-8") as log:
-        proxy = subprocess.Popen([args.haproxy, "-db", "-f", str(file)], stdout=log, stderr=log)
-    try:
-        time.sleep(1.0)
-        for node in nodes:
-            found.wait(node)
-        yield found.url
-    finally:
-        proxy.kill()
-        proxy.wait()
+STARTS_WITHIN = 240.0
+AROUND = 25.0
+"""Seconds that a measurement takes beside its window: processes, last utterances, report."""
+LESS = (0.8, 0.6, 0.4)
+SHARES = (1.95, 1.9, 1.8, 1.6)
+CLEAN = ("strict", "lenient")
+INVALID = "INVALID"
+TTFA = ("p50", "p95")
 
 
 class GpuMeter:
@@ -132,9 +43,9 @@ class GpuMeter:
 
     def __enter__(self) -> "GpuMeter":
         self.busy: dict[str, float] = {}
-        query = ["nvidia-smi", "--query-gpu=index,utilization.gpu,power.draw"]
+        query = ["nvidia-smi", "--query-gpu=index,utilization.gpu"]
         self._process: subprocess.Popen[str] | None = None
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
                 [*query, "--format=csv,noheader,nounits", "-lms", "500"],
                 stdout=subprocess.PIPE,
@@ -149,94 +60,203 @@ class GpuMeter:
         text, _ = self._process.communicate()
         rows: dict[str, list[float]] = {}
         for line in text.splitlines():
-            cells = line.split(",")
-            if len(cells) == 3:
-                rows.setdefault(cells[0].strip(), []).append(float(cells[1]))
+            index, _, share = line.partition(",")
+            with contextlib.suppress(ValueError):  # a line that was cut off
+                rows.setdefault(index.strip(), []).append(float(share))
         self.busy = {index: sum(found) / len(found) / 100 for index, found in rows.items()}
 
 
-def measure(
-    servers: Fleet, what: str, url: str, rate: float, args: argparse.Namespace, env: dict[str, str]
-) -> dict[str, Any]:
-    """One row: the figures of `playhead bench run`, and who did the work."""
-    folder = Path(tempfile.mkdtemp())
-    command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", url]
-    command += ["--rate", f"{rate:g}", *options.loaded(args), "--texts", args.texts]
-    command += ["--out", str(folder), "--processes", str(args.processes)]
-    before = [node.metric("playhead_utterances_total") for node in servers.nodes]
-    cpu, began = servers.cpu_seconds(), time.monotonic()
-    with GpuMeter() as meter:
-        done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
-    seconds = time.monotonic() - began
-    report = folder / "report.json"
-    if not report.exists():
-        return {"what": what, "rate": rate, "failed": (done.stdout + done.stderr)[-2000:]}
-    row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
-    after = [node.metric("playhead_utterances_total") for node in servers.nodes]
-    return {
-        "what": what,
-        "rate": rate,
-        "spoken": [round(b - a) for a, b in zip(before, after, strict=True)],
-        "cores": [(b - a) / seconds for a, b in zip(cpu, servers.cpu_seconds(), strict=True)],
-        "busy": meter.busy,
-        "report": row,
-    }
+class OutOfTimeError(Exception):
+    """``--budget`` does not suffice for another measurement."""
+
+
+@dataclass
+class Bench:
+    """Measures while there is time, and keeps the rows."""
+
+    args: argparse.Namespace
+    env: dict[str, str]
+    servers: Fleet
+    until: float
+    rows: list[dict[str, Any]]
+
+    def holds(self, what: str, url: str, rate: float) -> bool:
+        """Whether a rate holds. When the generator was late it is tried once more."""
+        verdict = self.measure(what, url, rate)
+        if verdict == INVALID and INVALID not in self.args.verdicts:
+            verdict = self.measure(what, url, rate)
+        return verdict in self.args.verdicts
+
+    def measure(self, what: str, url: str, rate: float) -> str:
+        """The verdict of a rate; empty when the run failed. Raises :class:`OutOfTimeError`."""
+        needed = self.args.warmup + self.args.window + AROUND
+        if time.monotonic() + needed > self.until:
+            raise OutOfTimeError(f"no time is left for {what} at {rate:g}/s")
+        row = self._run(what, url, rate, self.args)
+        self.rows.append(row)
+        show(row)
+        self._write()
+        return str(row["report"]["verdict"]) if "report" in row else ""
+
+    def warm(self, url: str) -> None:
+        """The first utterances after a start are slower."""
+        row = self._run("warm", url, self.args.warm_rate, options.briefly(self.args))
+        if "failed" in row:
+            raise SystemExit(f"nothing is spoken at {url}: {row['failed']}")
+
+    def _run(self, what: str, url: str, rate: float, args: argparse.Namespace) -> dict[str, Any]:
+        folder = Path(tempfile.mkdtemp())
+        command = [sys.executable, "-c", COMMAND, "bench", "run", "--url", url]
+        command += ["--rate", f"{rate:g}", *options.loaded(args), "--texts", "frames"]
+        command += ["--out", str(folder), "--processes", str(args.processes)]
+        spoken, cpu = self.servers.spoken(), self.servers.cpu_seconds()
+        began = time.monotonic()
+        with GpuMeter() as meter:
+            told = _bounded(command, self.env, self.until - began)
+        seconds = time.monotonic() - began
+        found = {"what": what, "rate": rate, "seconds": seconds}
+        report = folder / "report.json"
+        if not report.exists():
+            return {**found, "failed": told[-2000:]}
+        after = self.servers.cpu_seconds()
+        pairs = zip(spoken, self.servers.spoken(), strict=True)
+        return {
+            **found,
+            "spoken": [round(now - before) for before, now in pairs],
+            "cores": {kind: (after[kind] - cpu[kind]) / seconds for kind in cpu},
+            "busy": meter.busy,
+            "report": json.loads(report.read_text(encoding="utf-8"))["rates"][0],
+        }
+
+    def _write(self) -> None:
+        facts = {
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+            "settings": vars(self.args),
+        }
+        facts |= {"start_seconds": self.servers.start_seconds, "rows": self.rows}
+        text = json.dumps(facts, indent=1, default=str)
+        (self.args.out / "two_gpus.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _bounded(command: list[str], env: dict[str, str], seconds: float) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            env=env,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=max(1.0, seconds),
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        return f"not done within {late.timeout:.0f} s"
+    return done.stdout
+
+
+HEAD = (
+    f"{'':<9} {'rate':>6} {'heard':>6} {'p50':>8} {'p95':>8} {'stalled':>8} {'audio/s':>8}"
+    f"  {'verdict':<8} {'spoken':>11}  cores, GPUs busy"
+)
 
 
 def show(row: dict[str, Any]) -> None:
-    """One line of the table."""
+    """One line of the table; TTFA in milliseconds, the audio made a second in seconds."""
+    begin = f"{row['what']:<9} {row['rate']:6g}"
     if "failed" in row:
-        print(f"{row['what']:<22} {row['rate']:5g}  FAILED {row['failed']}", flush=True)
+        print(f"{begin}  FAILED {row['failed']}", flush=True)
         return
-    ttfa, heard = row["report"]["ttfa"], row["report"]["strict"]
-    ms = [f"{1e3 * ttfa[p]:8.1f}" if ttfa[p] is not None else "       -" for p in ("p50", "p95")]
-    cores = "+".join(f"{share:.2f}" for share in row["cores"])
+    report = row["report"]
+    ttfa, heard = report["ttfa"], report["strict"]
+    ms = " ".join(f"{1e3 * ttfa[p]:8.1f}" if ttfa[p] is not None else "       -" for p in TTFA)
+    cores = " ".join(f"{kind} {share:.2f}" for kind, share in row["cores"].items())
     busy = " ".join(f"{share:.0%}" for share in row["busy"].values()) or "-"
-    spoken = "+".join(map(str, row["spoken"]))
     print(
-        f"{row['what']:<22} {row['rate']:5g} {heard['utterances']:6d} {ms[0]} {ms[1]}"
-        f" {heard['stalled']:8d}  {row['report']['verdict']:<8} {spoken:>11} {cores:>11}  {busy}",
+        f"{begin} {heard['utterances']:6d} {ms} {heard['stalled']:8d} {report['audio_rate']:8.1f}"
+        f"  {report['verdict']:<8} {'+'.join(map(str, row['spoken'])):>11}  {cores}, {busy}"
+        f"{' ' if report['invalid'] else ''}{'; '.join(report['invalid'])}",
         flush=True,
     )
 
 
+def climb(rates: list[float], holds: Callable[[float], bool]) -> tuple[float, list[float]]:
+    """The highest rate that held before one did not, and those from there on."""
+    best = 0.0
+    for at, rate in enumerate(rates):
+        if not holds(rate):
+            return best, rates[at:]
+        best = rate
+    return best, []
+
+
+def one_device(rates: list[float], holds: Callable[[float], bool]) -> tuple[float, list[float]]:
+    """The highest rate that held, less than the first where need be, and those that may not."""
+    best, above = climb(rates, holds)
+    if not best:
+        best = next((share * rates[0] for share in LESS if holds(share * rates[0])), 0.0)
+    return best, above
+
+
+def two_devices(best: float, above: list[float], holds: Callable[[float], bool]) -> float:
+    """The highest rate that two hold: twice the best of one and more, else the first share of it
+    that they do."""
+    if holds(2 * best):
+        return climb([2 * rate for rate in above], holds)[0] or 2 * best
+    return next((share * best for share in SHARES if holds(share * best)), 0.0)
+
+
+def compare(bench: Bench, one: str, both: str) -> None:
+    """Both addresses, and the ratio of what held."""
+    best, above = one_device(bench.args.rates, lambda rate: bench.holds("one GPU", one, rate))
+    if not best:
+        print("one GPU held none of the rates: nothing to compare with", flush=True)
+    start = best or LESS[-1] * bench.args.rates[0]
+    found = two_devices(start, above, lambda rate: bench.holds("two GPUs", both, rate))
+    if best and found:
+        print(f"one GPU {best:g}/s, two GPUs {found:g}/s: {found / best:.2f} times", flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rates", type=float, nargs="+", default=[120.0, 150.0, 165.0])
+    parser.add_argument("--gpus", default="0,1")
+    parser.add_argument("--gateways", type=int, default=4, help="of each GPU; 1: no process apart")
+    parser.add_argument("--haproxy", help="its program, where it is not installed")
+    options.add_server(parser, slots=1536)
+    options.add_load(parser, warmup=4.0, window=12.0, processes=12)
+    parser.add_argument("--warm-rate", type=float, default=8.0)
+    parser.add_argument("--budget", type=float, default=540.0, help="seconds for everything")
+    parser.add_argument(
+        "--verdicts", nargs="+", choices=(*CLEAN, INVALID), default=CLEAN, help="that hold"
+    )
+    parser.add_argument("--port", type=int, default=18_100)
+    parser.add_argument("--stand-in", action="store_true", help="no GPUs, and a wave")
+    args = parser.parse_args()
+    args.out = args.out.resolve()
+    args.out.mkdir(parents=True, exist_ok=True)
+    return args
+
+
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rate", type=float, default=30.0, help="of one GPU, utterances a second")
-    parser.add_argument("--gpus", default="0,1")
-    parser.add_argument("--haproxy", help="its program; without, sessions are dealt out")
-    options.add_server(parser, slots=512)
-    options.add_load(parser, warmup=4.0, window=20.0, processes=12)
-    parser.add_argument("--texts", default="frames")
-    parser.add_argument("--port", type=int, default=18_100)
-    parser.add_argument("--stand-in", action="store_true", help="processors and a wave")
-    args = parser.parse_args()
+    args = arguments()
+    until = time.monotonic() + args.budget
     env = options.environment(ROOT / "tests")
-    rows: list[dict[str, Any]] = []
-    with fleet(args, env) as servers:
-        print(f"ready after {servers.start_seconds:.0f} s, front {servers.front}", flush=True)
-        one = f"ws://127.0.0.1:{servers.nodes[0].port}"
-        print(
-            f"{'':22}  rate  heard TTFA p50      p95  stalled  verdict       spoken       cores"
-            "  GPUs busy"
-        )
-        measure(servers, "warm", servers.front, 2.0, options.briefly(args), env)
-        for what, url, rate in (
-            ("one GPU", one, args.rate),
-            ("two GPUs, same rate", servers.front, args.rate),
-            ("two GPUs, twice", servers.front, 2 * args.rate),
-        ):
-            rows.append(measure(servers, what, url, rate, args, env))
-            show(rows[-1])
-            _write(args, servers, rows)
-
-
-def _write(args: argparse.Namespace, servers: Fleet, rows: list[dict[str, Any]]) -> None:
-    facts = {"machine": platform.machine(), "cores": os.cpu_count(), "settings": vars(args)}
-    facts |= {"start_seconds": servers.start_seconds, "front": servers.front}
-    text = json.dumps({**facts, "rows": rows}, indent=1, default=str)
-    (args.out / "two_gpus.json").write_text(text + "\n", encoding="utf-8")
+    with contextlib.ExitStack() as stack:
+        within = min(STARTS_WITHIN, args.budget)
+        servers = stack.enter_context(fleet(args, env, within))
+        one, name = stack.enter_context(front(args, servers.gpus[0], 1))
+        both, _ = stack.enter_context(front(args, servers.nodes, 2))
+        print(f"ready after {servers.start_seconds:.0f} s behind {name}", flush=True)
+        bench = Bench(args, env, servers, until, [])
+        bench.warm(both)
+        print(HEAD, flush=True)
+        try:
+            compare(bench, one, both)
+        except OutOfTimeError as end:
+            print(end, flush=True)
 
 
 if __name__ == "__main__":
