@@ -25,6 +25,11 @@ def thread_cpu() -> float:
     return time.thread_time()
 
 
+def process_cpu() -> float:
+    """Seconds of processor time that this process has used, all its threads together."""
+    return time.process_time()
+
+
 def pause(seconds: float) -> None:
     """Block the calling thread: for what is asked again until it is there."""
     time.sleep(seconds)

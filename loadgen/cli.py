@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from playhead.loadgen import scale
+from playhead.loadgen import live
 from playhead.loadgen.charts import charts
+from playhead.loadgen.checking import add_check, prove
 from playhead.loadgen.figures import Figures, figures, label_of
 from playhead.loadgen.frontier import comparison
 from playhead.loadgen.habits import Caller
 from playhead.loadgen.namespace import NoNamespaces
 from playhead.loadgen.options import (
     UsageError,
-    add_check,
     add_load,
     add_rates,
     add_serve,
@@ -30,11 +30,10 @@ from playhead.loadgen.plan import Plan
 from playhead.loadgen.png import NoPlots, write_png
 from playhead.loadgen.record import RecordError, Run, load
 from playhead.loadgen.report import collect, kept, pool, write
-from playhead.loadgen.selfcheck import Finding, check
 from playhead.loadgen.servers import ServerFailed, placed, serving
 from playhead.loadgen.session import SessionError
 from playhead.loadgen.slo import Objective, Search, search
-from playhead.loadgen.table import progress, table, verdict
+from playhead.loadgen.table import table, verdict
 from playhead.loadgen.tally import Tally
 from playhead.loadgen.targets import OPENERS, endpoint
 from playhead.loadgen.workers import execute
@@ -43,7 +42,6 @@ EXIT_MISSED = 1
 """Also: a run is invalid, or nothing was measured."""
 EXIT_USAGE = 2
 OWN_SERVER = "last: start a server of our own with the flags that follow, instead of --url"
-_QUIET = 5  # seconds between progress lines where nobody watches
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -212,20 +210,7 @@ def _search_on(args: argparse.Namespace) -> int:
 
 
 def _selfcheck(args: argparse.Namespace) -> int:
-    findings = _scale(args) if args.listeners else check()
-    for finding in findings:
-        print(f"{'ok' if finding.good else 'FAILED':<7} {finding.claim}: {finding.detail}")
-    return 0 if all(finding.good for finding in findings) else EXIT_MISSED
-
-
-def _scale(args: argparse.Namespace) -> list[Finding]:
-    args.out.mkdir(parents=True, exist_ok=True)
-
-    def show(tally: Tally, elapsed: float) -> None:
-        _show(tally, elapsed, scale.SPEECH + args.window, args.processes)
-
-    made = scale.measure(args.listeners, args.processes, args.window, args.out, show)
-    return scale.findings(made, args.listeners, args.processes)
+    return 0 if prove(args) else EXIT_MISSED
 
 
 def _conclusion(found: Search, objective: Objective) -> str:
@@ -240,7 +225,7 @@ def _measure(plan: Plan, out: Path) -> Run:
     print(f"{plan.name}:", file=sys.stderr)
 
     def show(tally: Tally, elapsed: float) -> None:
-        _show(tally, elapsed, plan.length, plan.processes)
+        live.show(tally, elapsed, plan.length, plan.processes)
 
     try:
         execute(plan, path, show)
@@ -249,13 +234,6 @@ def _measure(plan: Plan, out: Path) -> Run:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return load(path)
-
-
-def _show(tally: Tally, elapsed: float, length: float, processes: int) -> None:
-    live = sys.stderr.isatty()
-    if live or int(elapsed) % _QUIET == 0:
-        line = progress(tally, elapsed, length, processes)
-        print(line, end="\r" if live else "\n", file=sys.stderr, flush=True)
 
 
 def _tell(runs: list[Run], out: Path | None, old: Sequence[Figures] = ()) -> int:

@@ -118,15 +118,6 @@ def add_serve(parser: argparse.ArgumentParser, told: str) -> None:
     parser.add_argument("--serve", nargs=argparse.REMAINDER, help=told)
 
 
-def add_check(parser: argparse.ArgumentParser) -> None:
-    """What the generator is to prove of itself."""
-    add = parser.add_argument
-    add("--listeners", type=int, default=0, help="prove instead that it keeps up with so many")
-    add("--processes", type=int, default=1, help="generator processes (default %(default)s)")
-    add("--window", type=float, default=20.0, help="seconds counted (default %(default)s)")
-    add("--out", type=Path, default=Path("bench-out"), help="folder (default %(default)s)")
-
-
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """The settings that an urgency experiment compares."""
     modes = [urgency.value for urgency in Urgency]

@@ -64,6 +64,7 @@ class Plan:
     signal: str = ""  # of an urgency experiment: the server's --urgency and --lead
     lead: str = ""
     also: tuple[str, ...] = ()  # more servers that the processes take in turn
+    cores: tuple[int, ...] = ()  # processors that the processes take in turn; none: any
 
     def __post_init__(self) -> None:
         for name, unit in (

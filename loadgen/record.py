@@ -137,6 +137,7 @@ class Run:
     lags: list[Lag] = field(default_factory=list)
     metrics: list[MetricsSample] = field(default_factory=list)
     server: Mapping[str, Any] = field(default_factory=dict)  # what its /readyz told
+    processor: float = 0.0  # seconds that the generator used, all its processes
     complete: bool = False  # False: it was interrupted, or the file is cut
     name: str = ""
 
@@ -202,5 +203,7 @@ def _add(run: Run, line: dict[str, Any]) -> None:
         run.metrics.append(MetricsSample(line["at"], line["values"]))
     elif kind == "server":
         run.server = line["load"]
+    elif kind == "processor":
+        run.processor += line["seconds"]
     elif kind == "end":
         run.complete = bool(line["complete"])

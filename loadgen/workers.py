@@ -8,12 +8,13 @@ import contextlib
 import gc
 import multiprocessing
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 import uvloop
-from playhead.engine.clock import monotonic
+from playhead.engine.clock import monotonic, process_cpu
+from playhead.loadgen.cores import pinned
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import FORMAT, encode
 from playhead.loadgen.run import AHEAD, Generator
@@ -55,20 +56,31 @@ def _share(
     def sink(line: Mapping[str, Any]) -> None:
         file.write(encode(line))
 
+    cpu = plan.cores[process % len(plan.cores)] if plan.cores else None
     generator = Generator(plan, process, origin, sink)
-    # A collection of a long run's records would show as the generator's lag.
+    began = process_cpu()
+    with pinned(cpu), _without_pauses():
+        try:
+            uvloop.run(_with_progress(generator, origin, progress))
+        except KeyboardInterrupt:
+            return False
+        finally:
+            sink({"kind": "processor", "seconds": process_cpu() - began})
+    return True
+
+
+@contextlib.contextmanager
+def _without_pauses() -> Iterator[None]:
+    """A collection of a long run's records would show as the generator's lag."""
     gc.collect()
     gc.freeze()
     usual = gc.get_threshold()
     gc.set_threshold(*_RARELY)
     try:
-        uvloop.run(_with_progress(generator, origin, progress))
-    except KeyboardInterrupt:
-        return False
+        yield
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
-    return True
 
 
 async def _with_progress(generator: Generator, origin: float, progress: Progress | None) -> None:

@@ -24,12 +24,15 @@ def test_an_utterance_survives_its_file(tmp_path: Path) -> None:
         encode({"kind": "lag", "at": 1.0, "lag": 0.02}),
         encode({"kind": "metrics", "at": 2.0, "values": {"playhead_stalls_total": 1.0}}),
         encode({"kind": "later", "than": "this version"}),
+        encode({"kind": "processor", "seconds": 1.5}),
+        encode({"kind": "processor", "seconds": 0.5}),
         encode({"kind": "end", "complete": True}),
     ]
     (tmp_path / "one.jsonl").write_text("".join(lines))
     run = load(tmp_path / "one.jsonl")
     assert run.name == "one"
     assert run.plan == {"rate": 2.0}
+    assert run.processor == 2.0, "of both processes"
     assert run.records == [full]
     assert run.lags == [Lag(1.0, 0.02)]
     assert run.metrics == [MetricsSample(2.0, {"playhead_stalls_total": 1.0})]

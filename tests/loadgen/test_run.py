@@ -7,18 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 from playhead.gateway import cli as playhead
-from playhead.loadgen import cli, scale
-from playhead.loadgen.figures import figures
+from playhead.loadgen import cli
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import Run, load
-from playhead.loadgen.selfcheck import Finding
 from playhead.loadgen.typist import tokens
 from playhead.loadgen.workers import execute
 
@@ -218,45 +215,6 @@ def test_a_trace_that_holds_no_times_is_said(
     path.write_text("soon\n")
     assert bench("run", "--arrivals", "trace", "--trace", str(path)) == 2
     assert "line 1 of the trace is 'soon'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("good", "status"), [(True, 0), (False, 1)])
-def test_selfcheck_tells_and_fails(
-    good: bool, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(cli, "check", lambda: [Finding("claim", good, "detail")])
-    assert bench("selfcheck") == status
-    assert capsys.readouterr().out.split() == ["ok" if good else "FAILED", "claim:", "detail"]
-
-
-@pytest.mark.slow
-def test_the_generator_measures_what_it_carries(tmp_path: Path) -> None:
-    made = scale.measure(4, 2, 1.0, tmp_path, lambda tally, at: None, speech=2)
-    assert made.figures.peak_in_flight >= 4
-    assert made.figures.faults == {}
-    assert made.listening == pytest.approx(6 * 2, rel=0.5)
-    assert made.per_core > 0
-    claims = {finding.claim: finding for finding in scale.findings(made, 4, 2)}
-    assert claims["4 listeners at a time"].good
-    assert claims["none of them failed"].detail == "no faults"
-    assert "listeners (" in claims["one core carries"].detail
-    late = replace(made.figures, invalid=["it was late"], faults={"timeout": 1}, peak_in_flight=3)
-    found = scale.findings(replace(made, figures=late), 4, 2)
-    assert [finding.good for finding in found] == [False, False, False, True]
-
-
-def test_scale_is_asked_for_by_the_number_of_listeners(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def told(listeners: int, processes: int, window: float, *rest: object) -> scale.Scale:
-        assert (listeners, processes, window) == (7, 3, 2.0)
-        plan = {"rate": 1, "seed": 0, "window": 1, "warmup": 0, "mix": "m"}
-        return scale.Scale(figures([Run(plan)]), 1, 1)
-
-    monkeypatch.setattr(scale, "measure", told)
-    words = ("--listeners", "7", "--processes", "3", "--window", "2", "--out", str(tmp_path))
-    assert bench("selfcheck", *words) == 1
-    assert "FAILED  7 listeners at a time: 0, in 3 processes" in capsys.readouterr().out
 
 
 def test_faults_of_sessions_are_records(tmp_path: Path) -> None:
