@@ -31,6 +31,8 @@ LAYERS, POSITIONS, CALLS = 8, 256, 24
 BANDWIDTH = 4.8e12
 """Bytes a second, as the device is sold (141 GB of HBM3e)."""
 ROUNDS = 7
+CUTS = tuple(itertools.product((16, 32), (1, 2), (1, 3)))
+CUTS += tuple(itertools.product((64, 128), (4, 8), (1, 3)))
 
 
 def entry() -> Entry:
@@ -97,8 +99,8 @@ def sweep(batches: list[int], contexts: list[int]) -> list[dict[str, Any]]:
     for batch, context in itertools.product(batches, contexts):
         call = over_slots(batch, context, memory)
         found = []
-        for cut in itertools.product((16, 32, 64, 128), (1, 2, 4, 8), (1, 2, 3)):
-            attention_triton.BLOCK, attention_triton.WARPS, attention_triton.STAGES = cut
+        for cut in CUTS:
+            attention_triton.CUTS = (cut, cut)
             found.append((microseconds(call), cut))
         read = batch * context * 2 * KV_HEADS * WIDTH * 2
         for us, cut in sorted(found):

@@ -13,8 +13,10 @@ from torch import Tensor
 
 LEAST_ROWS = 16
 """Rows of the smallest matrix product a device does; fewer queries are filled up with zeros."""
-BLOCK, WARPS, STAGES = 64, 4, 2
-"""Positions read at once over slots, and how: measured (bench/gpu/attention.py)."""
+MANY = 32
+CUTS = ((128, 8, 3), (16, 1, 3))
+"""Positions read at once over slots, warps and stages: of fewer than ``MANY`` streams, where each
+has the device's memory almost to itself, and of more. Measured (bench/gpu/attention.py)."""
 
 
 @triton.jit
@@ -90,10 +92,11 @@ def over_slots(
     of two, head_dim at least 16."""
     keys, values, slots, positions, _ = memory
     out = _room(qkv, weights, keys)
+    block, warps, stages = CUTS[qkv.shape[0] >= MANY]
     _newest[(qkv.shape[0], keys.shape[2])](
         qkv, weights.q_norm, weights.k_norm, cos, sin, keys, values, slots, positions, out, 0,
-        *_strides(qkv, cos, keys), eps, True, *_sizes(out, keys), BLOCK,
-        num_warps=WARPS, num_stages=STAGES,
+        *_strides(qkv, cos, keys), eps, True, *_sizes(out, keys), block,
+        num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out
 

@@ -143,7 +143,7 @@ def fast_ops(*, compiled: bool, in_place: bool) -> LayerOps:
         enter = torch.compile(enter_layer, dynamic=False)
         close = torch.compile(close_layer, dynamic=False)
         first = torch.compile(project, dynamic=False)
-    return LayerOps(enter, close, first, over)
+    return LayerOps(enter, close, first, over_slots=over)
 
 
 def with_ops(loop: FrameLoop, ops: LayerOps) -> FrameLoop:

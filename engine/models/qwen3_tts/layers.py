@@ -251,6 +251,7 @@ class LayerOps:
     enter: Callable[[Tensor, Entry, Tensor, Tensor, int, float], tuple[Tensor, Tensor, Tensor]]
     close: Callable[[Tensor, Tensor, Exit, float], Tensor]
     project: Callable[[Tensor, Entry, float], Tensor] = project
+    norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
     over_slots: Callable[[Tensor, Entry, Tensor, Tensor, Slotted, float], Tensor] = attend_slots
     over_few: Callable[[Tensor, Entry, Tensor, Tensor, Few, float], Tensor] = attend_few
     draw: Callable[[Tensor, Sampling, Tensor], Tensor] = draw

@@ -97,7 +97,8 @@ def _draw(
     are ordered as the floats are; all equal to it stay."""
     row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, block)
-    x = tl.load(logits + row * size + lane, mask=lane < size, other=float("-inf")) / temperature
+    x = tl.load(logits + row * size + lane, mask=lane < size, other=float("-inf"))
+    x = x.to(tl.float32) / temperature
     bits = x.to(tl.int32, bitcast=True)
     # Unsigned order: positive floats get their sign bit set, negative ones are inverted.
     order = tl.where(bits < 0, ~bits, bits ^ -2147483648).to(tl.uint32, bitcast=True)
@@ -180,4 +181,4 @@ def draw_code(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
     return out
 
 
-FUSED_OPS = LayerOps(enter, close, project, over_slots, over_few, draw_code)
+FUSED_OPS = LayerOps(enter, close, project, norm, over_slots, over_few, draw_code)

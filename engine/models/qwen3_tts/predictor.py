@@ -17,7 +17,6 @@ from playhead.engine.models.qwen3_tts.layers import (
     Stack,
     StackShape,
     State,
-    rms_norm,
 )
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.weights import TensorSpec, bias, dense
@@ -116,15 +115,16 @@ class Predictor:
         memory = hidden.new_empty(kv)
         start = hidden if self.projection is None else self.projection(hidden)
         x = torch.stack((start, self._input(self.first_inputs[first])), dim=1)
+        tables = self.inputs.unflatten(0, (-1, self.vocab))
         codes, at = [first], 0
         for group in range(1, self.groups):
             last = self._pass(x, at, memory)
-            logits = F.linear(last, self.heads[group - 1]).float()
+            logits = F.linear(last, self.heads[group - 1])
             code = self.ops.draw(logits, rule, uniform[:, group])
             codes.append(code)
             at += x.shape[1]
             if group < self.groups - 1:
-                x = self._input(self.inputs[code + (group - 1) * self.vocab])[:, None]
+                x = self._input(tables[group - 1][code])[:, None]
         return torch.stack(codes, dim=1)
 
     def embed(self, codes: Tensor) -> Tensor:
@@ -149,5 +149,6 @@ class Predictor:
                 cos, sin = self.rope.cos[at + step, None], self.rope.sin[at + step, None]
                 memory_at = Few(memory[index, 0], memory[index, 1], at + step)
                 attended.append(ops.over_few(qkv[:, step], entry, cos, sin, memory_at, shape.eps))
-            x = ops.close(x, torch.stack(attended, dim=1), leave, shape.eps)
-        return rms_norm(x[:, -1], self.stack.norm, shape.eps)
+            whole = torch.stack(attended, dim=1) if len(attended) > 1 else attended[0][:, None]
+            x = ops.close(x, whole, leave, shape.eps)
+        return ops.norm(x[:, -1], self.stack.norm, shape.eps)

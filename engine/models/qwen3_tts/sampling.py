@@ -58,7 +58,7 @@ def penalise(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
 
 
 def draw(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
-    """One code per row: int64 [B] from float32 ``logits`` [B, V] and ``uniform`` [B].
+    """One code per row: int64 [B] from ``logits`` [B, V], float32 or to be it, and ``uniform`` [B].
 
     Impossible codes carry minus infinity. The cumulative distribution over the sorted candidates
     is inverted at ``uniform``, so one number decides a row.
@@ -66,7 +66,7 @@ def draw(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
     if rule.greedy:
         return logits.argmax(-1)
     wanted = min(rule.top_k or logits.shape[-1], logits.shape[-1])
-    best, codes = torch.topk(logits / rule.temperature, wanted, dim=-1)
+    best, codes = torch.topk(logits.float() / rule.temperature, wanted, dim=-1)
     shares = torch.softmax(best, dim=-1)
     reached = shares.cumsum(-1)
     if rule.top_p < 1.0:

@@ -137,7 +137,7 @@ class Talker:
             qkv = ops.project(x, entry, shape.eps)
             attended = ops.over_slots(qkv, entry, cos, sin, memory, shape.eps)
             x = ops.close(x, attended, leave, shape.eps)
-        return rms_norm(x, self.stack.norm, shape.eps)
+        return ops.norm(x, self.stack.norm, shape.eps)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Float32 logits of codebook 0 and the special codes [B, vocab]."""
