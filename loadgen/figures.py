@@ -17,7 +17,7 @@ from playhead.loadgen.judge import (
     viable_chunks,
     worst,
 )
-from playhead.loadgen.metrics import server_figures
+from playhead.loadgen.metrics import inside, server_figures
 from playhead.loadgen.record import Record, Run
 
 LAG_LIMIT = 0.020
@@ -154,7 +154,7 @@ def figures(runs: Sequence[Run]) -> Figures:
         model=runs[0].model,
         signal=str(first.get("signal", "")),
         lead=str(first.get("lead", "")),
-        server=server_figures([run.metrics for run in runs]),
+        server=server_figures([inside(run.metrics, *run.window) for run in runs]),
     )
     made.invalid = _doubts(made, runs)
     return made
@@ -198,8 +198,7 @@ def _causes(runs: Sequence[Run]) -> dict[str, int]:
 
 
 def _audio_in_window(run: Run) -> float:
-    begin = float(run.plan["warmup"])
-    end = begin + float(run.plan["window"])
+    begin, end = run.window
     return sum(
         chunk.samples / record.sample_rate
         for record in run.records

@@ -29,6 +29,13 @@ def parse(text: str) -> dict[str, float]:
     return values
 
 
+def inside(samples: Sequence[MetricsSample], begin: float, end: float) -> Sequence[MetricsSample]:
+    """What was told from ``begin`` to ``end``, when the load was what it was meant to be; all where
+    that is fewer than two samples."""
+    found = [sample for sample in samples if begin <= sample.at < end]
+    return found if len(found) > 1 else samples
+
+
 def server_figures(runs: Sequence[Sequence[MetricsSample]]) -> dict[str, float]:
     """How far each counter went a second, and the most that each gauge showed. Runs of fewer than
     two samples tell nothing."""

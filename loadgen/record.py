@@ -148,6 +148,12 @@ class Run:
         return f"{name} (random weights)" if self.server.get("random_weights") else name
 
     @property
+    def window(self) -> tuple[float, float]:
+        """Seconds of the run in which utterances count, from and to."""
+        begin = float(self.plan["warmup"])
+        return begin, begin + float(self.plan["window"])
+
+    @property
     def counted(self) -> list[Record]:
         """The utterances of the window, in the order in which they were meant to start."""
         chosen = [record for record in self.records if record.counted]

@@ -1,6 +1,6 @@
 """The Prometheus text, and figures from samples of it."""
 
-from playhead.loadgen.metrics import parse, server_figures
+from playhead.loadgen.metrics import inside, parse, server_figures
 from playhead.loadgen.record import MetricsSample
 
 TEXT = """# HELP playhead_stalls_total Stalls
@@ -54,3 +54,9 @@ def test_runs_are_pooled_and_single_samples_tell_nothing() -> None:
 def test_buckets_are_no_figures() -> None:
     samples = [MetricsSample(t, {'playhead_loop_lag_seconds_bucket{le="1"}': 1.0}) for t in (0, 1)]
     assert server_figures([samples]) == {}
+
+
+def test_what_was_told_before_and_after_the_window_does_not_count() -> None:
+    samples = [sample(float(t), x_total=t * t) for t in range(6)]
+    assert inside(samples, 1.0, 4.0) == samples[1:4]
+    assert inside(samples, 1.5, 2.5) == samples
