@@ -250,7 +250,7 @@ def profile(codec: Codec, bucket: Bucket) -> list[dict[str, Any]]:
     kernels = sorted(trace.key_averages(), key=lambda k: -k.self_device_time_total)
     rows = [
         {"us": round(k.self_device_time_total / 5, 1), "calls": k.count // 5, "kernel": k.key[:90]}
-        for k in kernels[:20]
+        for k in kernels[:40]
     ]
     for row in rows:
         print(row, flush=True)

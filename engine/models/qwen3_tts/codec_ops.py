@@ -43,6 +43,29 @@ class Turn:
     mask: torch.Tensor | None
 
 
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """A SnakeBeta and the convolution behind it. Parameters [C] float32: ``frequency`` e^alpha,
+    ``height`` e^-beta; ``bias`` is added first. ``past`` [B, columns, C]: what that convolution
+    has read before, None when it looks back on nothing."""
+
+    frequency: torch.Tensor
+    height: torch.Tensor
+    bias: torch.Tensor
+    past: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The weights of a residual unit: its convolution, [C, C, 1, taps] channels-last, the
+    activation between, and ``mix`` [C, C]."""
+
+    weight: torch.Tensor
+    dilation: int
+    inner: Wave
+    mix: torch.Tensor
+
+
 @contextmanager
 def full_float32() -> Iterator[None]:
     """Keep float32 convolutions from being rounded to TF32, which torch does by default."""
@@ -87,6 +110,44 @@ class TorchOps:
         # view, not reshape: a copy would be written and lost
         x.view(-1, x.shape[2]).addmm_(y.view(-1, y.shape[2]), weight.t())
         return x
+
+    def convolve(
+        self,
+        extended: torch.Tensor,
+        weight: torch.Tensor,
+        dilation: int,
+        wave: Wave,
+        *,
+        raw: bool = True,
+    ) -> tuple[torch.Tensor | None, torch.Tensor]:
+        """A causal convolution without its bias, then the activation that reads it.
+
+        ``extended`` [B, (taps - 1) * dilation + T, in], ``weight`` [out, in, 1, taps]
+        channels-last. The out channels are r times those of ``wave``: r columns side by side.
+        Returns the convolution [B, T * r, C], None unless ``raw`` is wanted, and what ``wave``
+        makes of it behind its past columns, [B, past + T * r, C].
+        """
+        image = extended.transpose(1, 2).unsqueeze(2)
+        made = F.conv2d(image, weight, dilation=(1, dilation)).squeeze(2).transpose(1, 2)
+        # A view already, unless the library chose another layout.
+        x = made.contiguous().view(extended.shape[0], -1, wave.bias.shape[0])
+        return x if raw else None, self.activate(x, wave)
+
+    def unit(
+        self, x: torch.Tensor, extended: torch.Tensor, parts: Unit, wave: Wave, *, raw: bool = True
+    ) -> torch.Tensor:
+        """A residual unit whose first activation is done: convolution, activation, mix, sum.
+
+        ``x`` [B, T, C] is overwritten by the sum (unless not ``raw``, when nobody reads it);
+        ``extended`` [B, past + T, C] is what the convolution reads. Returns what ``wave`` makes of
+        the sum behind its past columns.
+        """
+        _, inner = self.convolve(extended, parts.weight, parts.dilation, parts.inner, raw=False)
+        return self.activate(self.accumulate(x, inner, parts.mix), wave)
+
+    def activate(self, x: torch.Tensor, wave: Wave) -> torch.Tensor:
+        """:meth:`snake` by a wave."""
+        return self.snake(x, wave.frequency, wave.height, wave.bias, wave.past)
 
     def depthwise(
         self,
