@@ -129,13 +129,17 @@ class SpeechRequest:
     def _send(self, messages: Sequence[ClientMessage]) -> None:
         """The text is asked for in one request; hanging up is how such servers are interrupted."""
         assert self._line is not None
+        for said in messages:
+            if isinstance(said, Text):
+                self._line.write(request(self._plan, self._dialect, said.text))
+            elif isinstance(said, Cancel):
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        assert self._line is not None
         assert self._turn is not None
-        for message in messages:
-            if isinstance(message, Text):
-                self._line.write(request(self._plan, self._dialect, message.text))
-            elif isinstance(message, Cancel):
-                self._line.abort()
-                self._turn.take(self._utterance.cancelled(), 0, monotonic())
+        self._line.abort()
+        self._turn.take(self._utterance.cancelled(), 0, monotonic())
 
     def _take(self, turn: Turn, data: bytes, at: float) -> None:
         response = self._response
@@ -177,9 +181,15 @@ async def open_request(
     url: str, plan: Plan, dialect: Dialect, caller: Caller, number: int
 ) -> SpeechRequest:
     """Connect only. Raises :class:`SessionError`."""
+    session = SpeechRequest(plan, dialect, caller, number)
+    await connected(url, session)
+    return session
+
+
+async def connected(url: str, session: SpeechRequest) -> None:
+    """Dial ``url``. Raises :class:`SessionError`."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
-    session = SpeechRequest(plan, dialect, caller, number)
     try:
         async with asyncio.timeout(OPEN_TIMEOUT):
             await session.dial(str(parts.hostname), parts.port or (443 if secure else 80), secure)
@@ -187,19 +197,23 @@ async def open_request(
         raise SessionError("no_answer", f"{url} gave no answer") from None
     except OSError as error:
         raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
-    return session
 
 
 def request(plan: Plan, dialect: Dialect, text: str) -> bytes:
-    """The whole HTTP request."""
+    """The whole HTTP request, the only one of its connection."""
+    return message(plan, "POST", "", dialect.body(plan, text), "Connection: close")
+
+
+def message(
+    plan: Plan, method: str, below: str, content: tuple[str, bytes] | None, *more: str
+) -> bytes:
+    """An HTTP request to a path ``below`` the plan's. ``content``: its type and the body;
+    ``more``: header lines."""
     parts = urlsplit(plan.url)
-    kind, body = dialect.body(plan, text)
-    lines = [
-        f"POST {parts.path} HTTP/1.1",
-        f"Host: {parts.netloc}",
-        f"Content-Type: {kind}",
-        f"Content-Length: {len(body)}",
-        *(f"{name}: {value}" for name, value in key_headers(plan).items()),
-        "Connection: close",
-    ]
-    return "\r\n".join([*lines, "", ""]).encode() + body
+    lines = [f"{method} {parts.path}{below} HTTP/1.1", f"Host: {parts.netloc}"]
+    body = b""
+    if content is not None:
+        kind, body = content
+        lines += [f"Content-Type: {kind}", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in key_headers(plan).items()]
+    return "\r\n".join([*lines, *more, "", ""]).encode() + body

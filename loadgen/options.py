@@ -18,6 +18,10 @@ from playhead.loadgen.typist import SpeaksAfter
 LEADS = ("1", "1.5", "2", "learned:1.5", "learned")
 
 
+_RULES = {"nari": SpeaksAfter.PIECE, "voxserve-stream": SpeaksAfter.START}
+"""Of targets that begin to speak by another rule than ours."""
+
+
 class UsageError(ValueError):
     """The command line cannot be acted upon; the message says why."""
 
@@ -72,7 +76,7 @@ def plans(args: argparse.Namespace, rate: float) -> list[Plan]:
         raise UsageError(f"--rate {rate:g}: utterances a second must be above 0")
     if args.key_from and not os.environ.get(args.key_from):
         raise UsageError(f"--key-from {args.key_from}: this environment variable is not set")
-    rule = args.speaks_after or (SpeaksAfter.PIECE if args.target == "nari" else SpeaksAfter.CLAUSE)
+    rule = args.speaks_after or _RULES.get(args.target, SpeaksAfter.CLAUSE)
     try:
         first, *also = (endpoint(url, args.target) for url in args.url.split(","))
         base = Plan(

@@ -17,9 +17,9 @@ from playhead.loadgen.texts import Kind, draw
 from playhead.loadgen.typist import SpeaksAfter
 
 Process = Literal["poisson", "constant", "gamma", "trace"]
-Target = Literal["playhead", "openai", "voxserve", "nari"]
-TARGETS: tuple[Target, ...] = ("playhead", "openai", "voxserve", "nari")
-IN_PIECES: frozenset[Target] = frozenset({"playhead", "nari"})
+Target = Literal["playhead", "openai", "voxserve", "voxserve-stream", "nari"]
+TARGETS: tuple[Target, ...] = ("playhead", "openai", "voxserve", "voxserve-stream", "nari")
+IN_PIECES: frozenset[Target] = frozenset({"playhead", "voxserve-stream", "nari"})
 """Targets that take a text piece by piece."""
 Network = Literal["proxy", "namespace"]
 NETWORK_KINDS: tuple[Network, ...] = ("proxy", "namespace")

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit, urlunsplit
 
-from playhead.loadgen import nari, openai, voxserve
+from playhead.loadgen import nari, openai, voxserve, voxserve_stream
 from playhead.loadgen.client import open_session
 from playhead.loadgen.habits import Caller
 from playhead.loadgen.plan import Plan, Target
@@ -15,18 +15,21 @@ _SCHEMES: dict[Target, dict[str, str]] = {
     "playhead": {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"},
     "openai": {"http": "http", "https": "https"},
     "voxserve": {"http": "http", "https": "https"},
+    "voxserve-stream": {"http": "http", "https": "https"},
     "nari": {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"},
 }
 _PATHS: dict[Target, str] = {
     "playhead": "/v1/session",
     "openai": openai.PATH,
     "voxserve": voxserve.PATH,
+    "voxserve-stream": voxserve_stream.PATH,
     "nari": nari.PATH,
 }
 OPENERS: dict[Target, Opener] = {
     "playhead": open_session,
     "openai": openai.open_speech,
     "voxserve": voxserve.open_generate,
+    "voxserve-stream": voxserve_stream.open_stream,
     "nari": nari.open_nari,
 }
 

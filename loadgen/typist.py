@@ -17,12 +17,16 @@ LONG = 7
 UNEVEN = (0.5, 1.5)
 """Bounds of a gap, in mean gaps."""
 
+START_LENGTH = 20
+"""Characters of SpeaksAfter.START."""
+
 
 class SpeaksAfter(StrEnum):
     """What a server has to have read before it can speak."""
 
     CLAUSE = "clause"  # a first clause that nothing can undo, by the rules of our own engine
     PIECE = "piece"  # anything
+    START = "start"  # START_LENGTH characters, as VoxServe does, or all
     TEXT = "text"  # all
 
 
@@ -65,8 +69,11 @@ def possible(pieces: Sequence[Piece], rule: SpeaksAfter) -> float:
     """Seconds after the utterance was due at which the first sound becomes possible."""
     if rule == SpeaksAfter.PIECE:
         return pieces[0].at
-    segmenter = Segmenter()
+    segmenter, length = Segmenter(), 0
     for piece in pieces:
+        length += len(piece.text)
+        if rule == SpeaksAfter.START and length >= START_LENGTH:
+            return piece.at
         if rule == SpeaksAfter.CLAUSE and segmenter.push(piece.text):
             return piece.at
     return pieces[-1].at

@@ -43,7 +43,12 @@ def test_without_a_pace_the_text_comes_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "at"),
-    [(SpeaksAfter.PIECE, 0.0), (SpeaksAfter.CLAUSE, 2.0), (SpeaksAfter.TEXT, 3.0)],
+    [
+        (SpeaksAfter.PIECE, 0.0),
+        (SpeaksAfter.START, 1.0),
+        (SpeaksAfter.CLAUSE, 2.0),
+        (SpeaksAfter.TEXT, 3.0),
+    ],
 )
 def test_a_rule_says_which_piece_makes_sound_possible(rule: SpeaksAfter, at: float) -> None:
     pieces = [
@@ -56,4 +61,5 @@ def test_a_rule_says_which_piece_makes_sound_possible(rule: SpeaksAfter, at: flo
 
 
 def test_a_text_without_a_clause_is_possible_at_its_end() -> None:
-    assert possible([Piece(0.0, "Yes"), Piece(1.0, " please")], SpeaksAfter.CLAUSE) == 1.0
+    short = [Piece(0.0, "Yes"), Piece(1.0, " please")]
+    assert possible(short, SpeaksAfter.CLAUSE) == possible(short, SpeaksAfter.START) == 1.0
