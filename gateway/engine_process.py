@@ -8,6 +8,7 @@ from typing import Final
 
 import uvloop
 from playhead.engine.remote.server import EngineServer
+from playhead.gateway import signals
 from playhead.gateway.engines import opener
 from playhead.gateway.loading_note import LoadingNote
 from playhead.gateway.models import Served, StartError, load_voice, open_model
@@ -37,10 +38,15 @@ def run(settings: Settings, path: str) -> int:
     finally:
         note.remove()
     share_interpreter()
-    return uvloop.run(_serve(settings, served, path))
+    try:
+        return uvloop.run(_serve(settings, served, path))
+    finally:
+        signals.ignore()
 
 
 async def _serve(settings: Settings, served: Served, path: str) -> int:
+    stop = asyncio.Event()
+    signals.hear(lambda _: stop.set())
     server = EngineServer(opener(settings, served))
     try:
         await server.start(path)
@@ -48,10 +54,6 @@ async def _serve(settings: Settings, served: Served, path: str) -> int:
         server.stop()
         print(f"playhead engine: --socket {path} cannot be had: {error}", file=sys.stderr)
         return EXIT_FAULT
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     log.info("the engine of %s is ready at %s", served.runner.info.name, path)
     dead = await _until_stopped(server, stop)
     server.stop()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import uvloop
 from playhead.codecs import registry as codecs
 from playhead.engine.types import ModelInfo, Runner
-from playhead.gateway import gpu, logs
+from playhead.gateway import gpu, logs, signals
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.agent import Agent
 from playhead.gateway.api.listener import open_api
@@ -77,7 +77,10 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         except KeyboardInterrupt:
             return 128 + signal.SIGINT
         share_interpreter()
-        return _leave(uvloop.run(_serve(settings, guard, facts, source, listeners)))
+        try:
+            return _leave(uvloop.run(_serve(settings, guard, facts, source, listeners)))
+        finally:
+            signals.ignore()
 
 
 def _leave(status: int) -> int:
@@ -217,17 +220,15 @@ async def _until_stopped(server: GatewayServer, stop: "asyncio.Future[int]") -> 
 
 
 def _watch_signals(server: GatewayServer, stop: "asyncio.Future[int]", patience: float) -> None:
-    def on_signal(code: int) -> None:
+    def on_signal(number: int) -> None:
         if stop.done():
             server.hurry()
             return
-        stop.set_result(code)
+        # SIGTERM comes from a supervisor that starts a successor; Ctrl-C from somebody who leaves.
+        stop.set_result(SERVICE_RESTART if number == signal.SIGTERM else GOING_AWAY)
         _tell(f"playhead is stopping: speech may go on for {patience:g} s (once more: stop now)")
 
-    loop = asyncio.get_running_loop()
-    # SIGTERM comes from a supervisor that starts a successor; Ctrl-C from somebody who leaves.
-    loop.add_signal_handler(signal.SIGTERM, on_signal, SERVICE_RESTART)
-    loop.add_signal_handler(signal.SIGINT, on_signal, GOING_AWAY)
+    signals.hear(on_signal)
 
 
 def page_address(host: str, port: int, *, secure: bool = False) -> str:

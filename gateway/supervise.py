@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from playhead.engine import clock
-from playhead.gateway import gpu
+from playhead.gateway import gpu, signals
 from playhead.gateway.lifeline import Lifeline
 from playhead.gateway.settings import HTTP_NEXT, HTTP_OFF, Settings, SettingsError
 from playhead.gateway.settings_values import node as host_name
@@ -67,10 +67,15 @@ def workers(args: argparse.Namespace, settings: Settings, folder: Path) -> list[
         return _servers(settings, [{} for _ in range(_count("--workers", args.workers))])
     environs: list[Mapping[str, str]] = [{}]
     if args.gpus is not None:
-        environs = [{"CUDA_VISIBLE_DEVICES": str(device)} for device in _devices(args.gpus)]
+        environs = [_only(device) for device in _devices(args.gpus)]
     if args.gateways is None:
         return _servers(settings, environs)
     return _teams(settings, environs, _count("--gateways", args.gateways), folder)
+
+
+def _only(device: int) -> Mapping[str, str]:
+    """One device, by the number that NVIDIA's tools give it: CUDA's own order is by speed."""
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(device)}
 
 
 def _servers(settings: Settings, environs: Sequence[Mapping[str, str]]) -> list[Worker]:
@@ -144,6 +149,7 @@ class Supervisor:
         self._shared = tuple(shared)  # flags of all
         self._team = team
         self._engines = {worker.name for worker in team if worker.command == "engine"}
+        self._released: set[str] = set()  # engines that were told to end
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._ours = Lifeline()
         self._theirs = Lifeline()  # of the engines: gateways hold it as well
@@ -152,9 +158,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """The exit status: 0, or the first of a worker that could not start or did not end well."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop, number)
+        signals.hear(self.stop)
         with self._ours, self._theirs:
             await asyncio.gather(*(self._keep(worker) for worker in self._team))
         return self._status
@@ -170,8 +174,9 @@ class Supervisor:
 
     def _release_engines(self) -> None:
         if self._stopping.is_set() and self._running.keys() <= self._engines:
-            for process in self._running.values():
-                process.terminate()
+            for name in self._running.keys() - self._released:
+                self._running[name].terminate()
+            self._released |= self._engines
 
     async def _keep(self, worker: Worker) -> None:
         backoff = Backoff()
@@ -204,6 +209,8 @@ class Supervisor:
             pass_fds=(watches.watched, *holds),
         )
         self._running[worker.name] = process
+        if self._stopping.is_set():  # it came while this one was being started
+            process.terminate()
         status = await process.wait()
         del self._running[worker.name]
         self._release_engines()
@@ -255,4 +262,7 @@ def run(args: argparse.Namespace, arguments: Sequence[str], settings: Settings) 
         async def supervise() -> int:
             return await Supervisor([sys.executable, sys.argv[0]], shared, team).run()
 
-        return asyncio.run(supervise())
+        try:
+            return asyncio.run(supervise())
+        finally:
+            signals.ignore()

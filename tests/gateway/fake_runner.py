@@ -3,9 +3,13 @@
 Run as a program it is ``playhead serve`` with this voice: ``fake_runner.py serve --port 0``.
 """
 
+import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 from fake_engine import CHUNK, INFO, wave
 from playhead.engine.types import ChunkWork, ModelInfo, Pcm, Request, StepResult, Word
@@ -68,9 +72,23 @@ class FakeRunner:
         )
 
 
+class Device:
+    """Is let go of when the interpreter ends, and that takes ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __del__(self, write: Any = os.write, sleep: Any = time.sleep) -> None:
+        write(2, b"lets go of its device\n")
+        sleep(self._seconds)
+
+
 if __name__ == "__main__":
     from playhead.gateway import engine_process, serve
     from playhead.gateway.cli import main
 
+    if "engine" in sys.argv and "SLOW_END" in os.environ:
+        sys.modules["held"] = ModuleType("held")
+        vars(sys.modules["held"])["device"] = Device(float(os.environ["SLOW_END"]))
     engine_process.load_voice = serve.load_voice = FakeRunner
     sys.exit(main())

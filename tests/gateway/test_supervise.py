@@ -1,6 +1,8 @@
 """Several servers on one host: which ports and names they get, and that they are kept alive."""
 
 import argparse
+import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -8,15 +10,28 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playhead.gateway import cli, gpu, supervise
 from playhead.gateway.settings import HTTP_OFF, Settings, SettingsError
-from playhead.gateway.supervise import Backoff, without, workers
+from playhead.gateway.signals import STOPPING
+from playhead.gateway.supervise import Backoff, Supervisor, Worker, without, workers
 
 FOLDER = Path("/run/playhead")
 SERVER = Path(__file__).with_name("fake_runner.py")
+
+
+@contextlib.contextmanager
+def kept_signals() -> Iterator[None]:
+    """What handles signals afterwards is what did before."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def args(**given: str) -> argparse.Namespace:
@@ -51,7 +66,7 @@ def test_one_process_per_device(monkeypatch: pytest.MonkeyPatch) -> None:
     team = workers(args(gpus="all"), Settings(node="h"), FOLDER)
     assert [worker.environ["CUDA_VISIBLE_DEVICES"] for worker in team] == ["0", "1"]
     (only,) = workers(args(gpus="1"), Settings(node="h"), FOLDER)
-    assert only.environ == {"CUDA_VISIBLE_DEVICES": "1"}
+    assert only.environ == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}
 
 
 @pytest.mark.parametrize(
@@ -177,3 +192,84 @@ def test_nobody_outlives_a_supervisor_that_is_killed(flag: str) -> None:
         for pid in left:
             os.kill(int(pid), signal.SIGKILL)
         assert not left
+
+
+ENDING = """
+import os, signal, sys, time
+told = []
+signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+while not told:
+    time.sleep(0.01)
+kind, length = sys.argv[1:3]
+end = time.monotonic() + float(length)
+while time.monotonic() < end:
+    time.sleep(0.01)
+sys.exit(10 * (len(told) - 1))
+"""
+
+
+def test_engines_are_told_once_to_end_however_long_each_takes(tmp_path: Path) -> None:
+    file = tmp_path / "ending.py"
+    file.write_text(ENDING)
+
+    async def main() -> int:
+        team = [
+            Worker("gateway", ("0.1",), {}),
+            Worker("first", ("0.1",), {}, "engine"),
+            Worker("second", ("0.6",), {}, "engine"),
+        ]
+        supervisor = Supervisor([sys.executable, str(file)], [], team)
+        running = asyncio.create_task(supervisor.run())
+        await asyncio.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await asyncio.wait_for(running, 10)
+
+    with kept_signals():
+        assert asyncio.run(main()) == 0
+
+
+def test_a_worker_that_is_being_started_when_all_stops_is_stopped() -> None:
+    async def main() -> int:
+        code = "import time; time.sleep(20)"
+        supervisor = Supervisor([sys.executable, "-c", code], [], [Worker("late", (), {})])
+        running = asyncio.create_task(supervisor.run())
+        await asyncio.sleep(0)  # it runs to where the process is being made
+        await asyncio.sleep(0)
+        supervisor.stop()
+        return await asyncio.wait_for(running, 10)
+
+    with kept_signals():
+        assert asyncio.run(main()) == 0
+
+
+def test_an_engine_that_takes_long_to_let_go_of_its_device_ends_well() -> None:
+    command = [sys.executable, str(SERVER), "serve", "--gateways", "1", "--port", "0"]
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1", "SLOW_END": "2"}
+    environ["PYTHONPATH"] = os.pathsep.join([str(SERVER.parent), *sys.path])
+    with subprocess.Popen(
+        [*command, "--http-port", "off"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            assert "is ready" in process.stdout.readline()
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            engine = next(
+                pid
+                for pid in children
+                if b"\0engine\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            )
+            process.terminate()
+            while "lets go" not in process.stderr.readline():
+                pass
+            os.kill(int(engine), signal.SIGTERM)
+            os.kill(int(engine), signal.SIGINT)
+            _, err = process.communicate(timeout=15)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "ended with" not in err
