@@ -1,0 +1,106 @@
+"""Matrix products of few rows with what comes before and after them, as one Triton kernel.
+
+A step of few streams reads every weight once and computes little with it, so what counts is the
+number of kernels and that each keeps all of the device reading. Norm before a product, SwiGLU or
+residual after it cost nothing inside. Many rows are better left to the vendor's library. Needs
+triton, which comes with torch for CUDA.
+"""
+
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+MOST_ROWS = 128
+"""Beyond so many rows arithmetic counts, not the reading of weights: measured
+(bench/gpu/linear.py)."""
+LEAST_ROWS = 16
+
+
+class Cut(NamedTuple):
+    """How a product is cut: rows of the weight a program takes, its stride through them, and the
+    program's warps and stages."""
+
+    tile: int = 32
+    step: int = 128
+    warps: int = 4
+    stages: int = 4
+
+
+@triton.jit
+def _linear(
+    x, gain, weight, more, out, rows, width, depth, x_stride, eps,
+    tile: tl.constexpr, batch: tl.constexpr, step: tl.constexpr,
+    normed: tl.constexpr, gated: tl.constexpr, added: tl.constexpr,
+):  # fmt: skip
+    """One program: ``tile`` outputs of ``batch`` rows. Weights stand on the left of the product,
+    because there are more of their rows than of ours."""
+    n = tl.program_id(0) * tile + tl.arange(0, tile)
+    m = tl.program_id(1) * batch + tl.arange(0, batch)
+    known = (m < rows)[None, :]
+    total = tl.zeros((tile, batch), tl.float32)
+    other = tl.zeros((tile, batch), tl.float32)
+    squares = tl.zeros((batch,), tl.float32)
+    for start in range(0, depth, step):
+        k = start + tl.arange(0, step)
+        part = tl.load(x + m[None, :] * x_stride + k[:, None], mask=known, other=0.0)
+        if normed:
+            wide = part.to(tl.float32)
+            squares += tl.sum(wide * wide, 0)
+            part = (wide * tl.load(gain + k).to(tl.float32)[:, None]).to(part.dtype)
+        at = weight + n[:, None] * depth + k[None, :]
+        total = tl.dot(tl.load(at), part, total, input_precision="ieee")
+        if gated:
+            other = tl.dot(tl.load(at + width * depth), part, other, input_precision="ieee")
+    if normed:
+        size = tl.rsqrt(squares / depth + eps)[None, :]
+        total, other = total * size, other * size
+    if gated:
+        total = total * tl.sigmoid(total) * other
+    to = m[None, :] * width + n[:, None]
+    if added:
+        total += tl.load(more + to, mask=known, other=0.0).to(tl.float32)
+    tl.store(out + to, total.to(out.dtype.element_ty), mask=known)
+
+
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    *,
+    gain: Tensor | None = None,
+    eps: float = 0.0,
+    gated: bool = False,
+    more: Tensor | None = None,
+    cut: Cut | None = None,
+) -> Tensor:
+    """``x`` [..., depth] times ``weight`` [width, depth], transposed: [..., width].
+
+    ``gain`` [depth]: ``x`` is normed first (``layers.rms_norm``). ``gated``: the first half of the
+    weight's rows gates the second (SwiGLU). ``more`` [..., width] is added to the result. Sizes
+    must be multiples of 16.
+    """
+    rows, depth = x.numel() // x.shape[-1], weight.shape[1]
+    width = weight.shape[0] // 2 if gated else weight.shape[0]
+    flat = x.reshape(rows, depth)
+    out = x.new_empty((*x.shape[:-1], width))
+    tile, step, warps, stages = cut or _cut(width, depth)
+    batch = min(64, max(LEAST_ROWS, triton.next_power_of_2(rows)))
+    _linear[(width // tile, triton.cdiv(rows, batch))](
+        flat, gain, weight, more, out, rows, width, depth, flat.stride(0), eps,
+        tile, batch, step, gain is not None, gated, more is not None,
+        num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return out
+
+
+def _cut(width: int, depth: int) -> Cut:
+    """Enough programs for all of the device, and as few as that takes."""
+    tile = 16 if width <= 2048 else 32
+    return Cut(_dividing(tile, width), _dividing(128, depth))
+
+
+def _dividing(size: int, whole: int) -> int:
+    while whole % size:
+        size //= 2
+    return size
