@@ -118,6 +118,10 @@ class Excess:
     retry_after: float
 
 
+def _keep(now: float) -> None:
+    """Who gives up nothing."""
+
+
 class Allowance:
     """What one session may use, out of its key's and its address's accounts.
 
@@ -128,7 +132,7 @@ class Allowance:
     __slots__ = ("_accounts", "_cut_off", "_speaking", "give_up")
 
     def __init__(self, accounts: tuple[Account, ...] = ()) -> None:
-        self.give_up: Callable[[float], None] = lambda now: None
+        self.give_up: Callable[[float], None] = _keep
         self._accounts = accounts
         self._speaking = False
         self._cut_off: float | None = None
@@ -169,6 +173,11 @@ class Allowance:
         for account in self._accounts:
             account.streams += 1 if speaking else -1
         self._note()
+
+    def close(self) -> None:
+        """The session has ended."""
+        self.speaking(False)
+        self.give_up = _keep
 
     def cut_off(self, now: float) -> None:
         """The session's client is gone, and may come back."""

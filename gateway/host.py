@@ -150,9 +150,10 @@ class SessionHost:
             self._perform(self.session.engine_event(event, now), now)
 
     def close(self) -> None:
-        """Let go of timer and encoders; the session has ended."""
+        """Let go of connection, timer and encoders; the session has ended."""
         self._closed = True
-        self.session.allowance.speaking(False)
+        self.outlet = None
+        self.session.allowance.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -173,7 +174,6 @@ class SessionHost:
                 self._hub.engine.cancel(utterance)
             if self.outlet is not None:
                 self.outlet.close(INTERNAL_ERROR, "internal_error")
-                self.outlet = None
             self.close()
             self._hub.abandon(self)
 

@@ -44,6 +44,21 @@ class LineUser(Protocol):
         """The peer was closed for not reading."""
 
 
+class _Nobody:
+    """Who speaks over a line that has ended: it and its user would hold each other for ever."""
+
+    def take(self, frame: bytes | str, now: float) -> None: ...
+
+    def hold(self, held: bool, now: float) -> None: ...
+
+    def delay(self, one_way: float) -> None: ...
+
+    def gave_up(self, now: float) -> None: ...
+
+
+_NOBODY: Final = _Nobody()
+
+
 class Line:
     """Frames in and out of one peer, until either side is done. Event loop only."""
 
@@ -76,6 +91,8 @@ class Line:
         finally:
             self.peer.pacemaker.leave(self)
             self._stop_watching()
+            self.closing = True
+            self._user = _NOBODY
 
     # -- sending ----------------------------------------------------------------------------
 

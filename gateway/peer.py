@@ -20,6 +20,7 @@ from playhead.gateway.dialects.base import Dialect
 from playhead.gateway.flood import FrameBudget
 from playhead.gateway.inbox import QUEUE, Inbox
 from playhead.gateway.keepalive import Keepalive
+from playhead.gateway.letting_go import UNUSED, let_go
 from playhead.gateway.settings import Settings
 from playhead.gateway.sockets import set_socket_options as set_socket_options
 from playhead.gateway.sockets import unacknowledged
@@ -43,16 +44,6 @@ MOST_IGNORED: Final = 64 * 1024
 """Bytes that are read, to find the answer to a close frame, of a peer that broke the rules."""
 
 RATE, PIECES, OVER = 2, 4, 8  # why reading is paused; and QUEUE
-
-
-class _Unused:
-    """Instead of the library's queue of messages, which a flow has no use for."""
-
-    def close(self) -> None:
-        """Nobody waits here."""
-
-
-_UNUSED: Final = _Unused()
 
 
 class FlowListener(Protocol):
@@ -126,8 +117,9 @@ class Peer(ServerConnection):
             self.grant.leave()
         if self._end is not None:
             self._end.cancel()
-        self.flow = None
         super().connection_lost(exc)
+        self.flow = self._inbox = self._end = None
+        let_go(self.protocol, self.recv_messages)
 
     def eof_received(self) -> None:
         """The peer sends no more."""
@@ -211,7 +203,7 @@ class Peer(ServerConnection):
     def deliver_to(self, flow: FlowListener) -> None:
         """Give all messages to ``flow`` from now on, those that came before first."""
         self.flow = flow
-        early, self.recv_messages = self.recv_messages.frames.queue, cast(Assembler, _UNUSED)
+        early, self.recv_messages = self.recv_messages.frames.queue, cast(Assembler, UNUSED)
         self._inbox = Inbox(self, flow.take)
         while early:
             self._inbox.add(early.popleft())

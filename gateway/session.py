@@ -61,7 +61,6 @@ class Session:
         self.allowance = allowance or Allowance()
         self.counters: Counter[str] = Counter()
         self._facts = facts
-        self._limits = facts.limits
         self._token_digest = digest(token)
         self._token = token  # told to the client by the next ready
         self._token_before = b""  # digest; good until the client shows that the ready arrived
@@ -79,7 +78,6 @@ class Session:
             self.counters,
             client,
             self.allowance,
-            lambda now: [Send(self._ready(now, resumed=False))],
         )
 
     @property
@@ -130,12 +128,15 @@ class Session:
         return True
 
     def _try(self, message: ClientMessage, now: float) -> list[Effect]:
+        known = self._dialogue.greeted
         try:
             effects = self._dialogue.act(message, now)
         except ProtocolError as error:
             return self._error(error, now)
         if self.ended:
             self._bury(now)
+        elif not known and self._dialogue.greeted:
+            effects = [Send(self._ready(now, resumed=False)), *effects]
         return effects
 
     def _take_late_report(self) -> list[Effect]:
@@ -214,7 +215,7 @@ class Session:
         self._channel.attached = False
         self.allowance.cut_off(now)
         self._late_report = None
-        self._deadline = now + self._limits.grace
+        self._deadline = now + self._facts.limits.grace
 
     def owned_by(self, request: ResumeFrom) -> bool:
         if self.ended or not self._dialogue.greeted or request.session != self.id:
@@ -240,8 +241,7 @@ class Session:
             return None
         if not self._dialogue.greeted or not self._channel.attached:
             return self._deadline
-        late = None if self._late_report is None else self._late_report[2]
-        times = (self._dialogue.speech.get_timer(), late)
+        times = (self._dialogue.speech.get_timer(), self._late_report and self._late_report[2])
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now: float) -> list[Effect]:
@@ -286,7 +286,7 @@ class Session:
     def tombstone(self) -> Tombstone:
         """Needs ``ended``."""
         assert self.ended, "a living session has no tombstone"
-        expires = self._ended_at + self._limits.tombstone
+        expires = self._ended_at + self._facts.limits.tombstone
         return Tombstone(self.id, self._token_digest, self._dialogue.outcome(expires), expires)
 
     def _end(self, now: float) -> list[Effect]:

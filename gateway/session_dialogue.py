@@ -33,7 +33,8 @@ DISPLACED = Fault(
 
 
 class Dialogue:
-    """``state`` is written here alone. ``welcome`` gives the effects that answer a good hello."""
+    """``state`` is written here alone. A good hello has no effects here: its answer, ``ready``,
+    tells of the whole session."""
 
     def __init__(
         self,
@@ -42,37 +43,17 @@ class Dialogue:
         counters: Counter[str],
         client: str,
         allowance: Allowance,
-        welcome: Callable[[float], list[Effect]],
     ) -> None:
         self._facts = facts
         self._channel = channel
         self._counters = counters
         self._client = client
         self._allowance = allowance
-        self._welcome = welcome
         self._opened = TokenBucket(facts.limits.open_rate, facts.limits.open_burst)
         self._draining = False
         self._speech: Speech | None = None
         self._last: Outcome | None = None
         self.state = State.NEW
-        self._acts: dict[Act, Callable[[Any, float], list[Effect]]] = {
-            Act.GREET: self._greet,
-            Act.OPEN: self._open_by_start,
-            Act.OPEN_WITH_TEXT: self._open_with_text,
-            Act.ADD_TEXT: self._add_text,
-            Act.FLUSH: lambda message, now: self.speech.flush(),
-            Act.END: self._end_text,
-            Act.STOP_DISCARDING: self._stop_discarding,
-            Act.REPORT: self._report,
-            Act.CANCEL: self._cancel,
-            Act.PAUSE: lambda message, now: self.speech.pause(True, now),
-            Act.RELEASE: lambda message, now: self.speech.pause(False, now),
-            Act.ACKNOWLEDGE: self._acknowledge,
-            Act.PONG: self._pong,
-            Act.CLOSE: self._close,
-            Act.IGNORE: self._ignore,
-            Act.REFUSE_DRAINING: self._refuse_draining,
-        }
 
     @property
     def speech(self) -> Speech:
@@ -89,7 +70,7 @@ class Dialogue:
         row = TABLE[self.state][type(message)]
         if isinstance(row, Invalid):
             raise ProtocolError("invalid_state", f"{message.type}: {row.why}", row.expected)
-        return self.settled(self._acts[row](message, now))
+        return self.settled(_ACTS[row](self, message, now))
 
     def settled(self, effects: list[Effect]) -> list[Effect]:
         """After whatever may have ended the utterance that takes text."""
@@ -135,7 +116,7 @@ class Dialogue:
             raise ProtocolError("unsupported_rate", *_halves(fault), "sample_rate") from None
         self._speech = Speech(self._facts, self._channel, self._counters, hello, fmt, self._client)
         self.state = State.READY
-        return self._welcome(now)
+        return []
 
     def _open(self, start: Start, now: float) -> list[Effect]:
         if not self._opened.take(now):
@@ -179,6 +160,15 @@ class Dialogue:
         self._allowance.spend(len(text))
         return self.speech.add_text(text)
 
+    def _flush(self, message: ClientMessage, now: float) -> list[Effect]:
+        return self.speech.flush()
+
+    def _pause(self, message: ClientMessage, now: float) -> list[Effect]:
+        return self.speech.pause(True, now)
+
+    def _release(self, message: ClientMessage, now: float) -> list[Effect]:
+        return self.speech.pause(False, now)
+
     def _end_text(self, message: ClientMessage, now: float) -> list[Effect]:
         self._rest()
         return self.speech.end()
@@ -216,6 +206,28 @@ class Dialogue:
 
     def _refuse_draining(self, message: ClientMessage, now: float) -> list[Effect]:
         raise ProtocolError("draining", DRAINING.message, "a new session, on another server")
+
+
+# Not bound to a dialogue: a table of its own methods would be a cycle in each session, which only
+# the garbage collector ends.
+_ACTS: dict[Act, Callable[[Dialogue, Any, float], list[Effect]]] = {
+    Act.GREET: Dialogue._greet,
+    Act.OPEN: Dialogue._open_by_start,
+    Act.OPEN_WITH_TEXT: Dialogue._open_with_text,
+    Act.ADD_TEXT: Dialogue._add_text,
+    Act.FLUSH: Dialogue._flush,
+    Act.END: Dialogue._end_text,
+    Act.STOP_DISCARDING: Dialogue._stop_discarding,
+    Act.REPORT: Dialogue._report,
+    Act.CANCEL: Dialogue._cancel,
+    Act.PAUSE: Dialogue._pause,
+    Act.RELEASE: Dialogue._release,
+    Act.ACKNOWLEDGE: Dialogue._acknowledge,
+    Act.PONG: Dialogue._pong,
+    Act.CLOSE: Dialogue._close,
+    Act.IGNORE: Dialogue._ignore,
+    Act.REFUSE_DRAINING: Dialogue._refuse_draining,
+}
 
 
 def _over(excess: Excess) -> ProtocolError:

@@ -112,6 +112,15 @@ async def live_server(
     runner: Any = None, policy: PolicyConfig | None = None, **settings: Any
 ) -> AsyncIterator[str]:
     """A server on a free port of this machine; yields its URL."""
+    async with live_gateway(runner, policy, **settings) as server:
+        yield f"ws://127.0.0.1:{server.port}"
+
+
+@contextlib.asynccontextmanager
+async def live_gateway(
+    runner: Any = None, policy: PolicyConfig | None = None, **settings: Any
+) -> AsyncIterator[GatewayServer]:
+    """The same; yields the server itself."""
     runner = runner or WaveRunner()
     chosen = Settings(port=0, **({"close_timeout": 1.0, "drain_timeout": 0.0} | settings))
 
@@ -123,7 +132,7 @@ async def live_server(
     server = GatewayServer(chosen, server_facts(chosen, runner.info), open_engine)
     await server.start(bind(chosen.host, chosen.port))
     try:
-        yield f"ws://127.0.0.1:{server.port}"
+        yield server
     finally:
         server.hurry()
         await server.drain()

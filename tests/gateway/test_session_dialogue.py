@@ -19,7 +19,6 @@ from playhead.gateway.session_states import TABLE, Invalid, State
 from playhead.gateway.session_types import Outcome
 from session_kit import facts, of, sent
 
-WELCOME = Send(m.Pong(time=0.0, received=0.0, sent=0.0))  # stands for ready
 REPORT = m.PlaybackReport(
     epoch=0, received=0, consumed=0, heard=0, buffered=0, state=ListenerState.IDLE, time=0.0, seq=0
 )
@@ -35,7 +34,6 @@ class Kit:
             self.counters,
             "carol",
             allowance or Allowance(),
-            lambda now: [WELCOME],
         )
 
     def say(self, *messages: m.ClientMessage, now: float = 0.0) -> list[Effect]:
@@ -150,7 +148,7 @@ def test_ended_ignores_everything(message: type[m.ClientMessage]) -> None:
 def test_new_hello() -> None:
     kit = new()
     assert not kit.dialogue.greeted
-    assert kit.say(m.Hello(codec="pcm_f32le", sample_rate=48_000)) == [WELCOME]
+    assert kit.say(m.Hello(codec="pcm_f32le", sample_rate=48_000)) == []
     assert kit.dialogue.greeted
     assert kit.dialogue.speech.format.codec == "pcm_f32le"
 
@@ -167,7 +165,7 @@ def test_new_hello_that_cannot_be_met(hello: m.Hello, code: str, field: str, rig
     kit = new()
     fault = refused(kit, hello)
     assert (fault.code, fault.field, fault.expected) == (code, field, right)
-    assert kit.say(m.Hello()) == [WELCOME]  # another try
+    assert kit.say(m.Hello()) == []  # another try
 
 
 def test_new_hello_during_a_drain() -> None:

@@ -142,6 +142,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.tokens = 0
         self.epoch_text: dict[int, str] = {}
         self.composing: int | None = None  # the epoch whose text has not ended
+        self.unopened = False  # a start was refused: what is its text is dropped
         self.consumed: dict[int, int] = {}
         self.acknowledged = 0
         self.perform(self.session.receive(m.Hello(reports=reports), 0.0))
@@ -169,9 +170,7 @@ class SessionMachine(RuleBasedStateMachine):
     @property
     def discarding(self) -> bool:
         """Whether the utterance that takes text has ended by itself, so that text is dropped."""
-        return self.composing is not None and self.composing in (
-            self.client.ended.keys() | self.client.final
-        )
+        return self.unopened or self.composing in (self.client.ended.keys() | self.client.final)
 
     @property
     def live(self) -> bool:
@@ -186,7 +185,7 @@ class SessionMachine(RuleBasedStateMachine):
             self.one_text(text)
         if end:
             self.say(m.End())
-            self.composing = None
+            self.composing, self.unopened = None, False
 
     def one_text(self, text: str) -> None:
         messages = self.say(m.Text(text))
@@ -199,9 +198,13 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(message=st.sampled_from([m.Start(), m.Flush(), m.Pause(), m.ResumePlayback()]))
     def simple(self, message: m.ClientMessage) -> None:
         answers = self.say(message)
-        if isinstance(message, m.Start) and any(isinstance(a, m.Started) for a in answers):
-            self.composing = self.client.epoch
+        if not isinstance(message, m.Start):
+            return
+        if any(isinstance(answer, m.Started) for answer in answers):
+            self.composing, self.unopened = self.client.epoch, False
             self.epoch_text[self.composing] = ""
+        elif any(isinstance(a, m.ErrorEvent) and a.code == "overloaded" for a in answers):
+            self.unopened = True
 
     @precondition(lambda self: self.live and self.attached)
     @rule(back=st.integers(0, 3), heard=st.none() | st.integers(0, 50_000), named=st.booleans())
@@ -212,7 +215,7 @@ class SessionMachine(RuleBasedStateMachine):
         doomed = {e for e in before if epoch is None or e >= epoch}
         ends = {e for e in doomed if isinstance(self.client.ended.get(e), m.Cancelled)}
         assert ends == doomed
-        self.composing = None
+        self.composing, self.unopened = None, False
 
     @precondition(lambda self: self.live and self.attached and self.client.position)
     @rule(

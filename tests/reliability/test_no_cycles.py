@@ -1,0 +1,160 @@
+"""Whatever ends is freed by reference counts alone: the garbage collector finds nothing to do.
+
+A server runs in this process with the collector off; its clients block in a thread. After each way
+to end a session the collector is asked what it would have had to find.
+"""
+
+import asyncio
+import contextlib
+import gc
+import ssl
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import trustme
+import uvloop
+from faulty import FaultyRunner
+from harness import eventually
+from live import live_gateway
+from playhead.gateway.api.listener import open_api
+from playhead.gateway.server import GatewayServer, bind
+from ways_to_end import (
+    SECURE,
+    WAYS,
+    Talker,
+    Way,
+    a_bye,
+    a_bye_after_speech,
+    a_cut,
+    half_open,
+    no_hello,
+    requests_for_speech,
+)
+
+SETTINGS: dict[str, Any] = {
+    "grace": 0.5,
+    "close_timeout": 0.3,
+    "slow_hold": 0.05,
+    "slow_close": 0.3,
+    "demo": "on",
+}
+HASTY: dict[str, Any] = {"grace": 0.2, "hello_timeout": 1.0, "open_timeout": 1.0}
+OURS = ("playhead.", "websockets.server", "websockets.asyncio.server", "uvicorn.", "starlette.")
+
+
+@contextlib.contextmanager
+def counted_alone() -> Iterator[None]:
+    """No garbage collection in this block."""
+    gc.collect()
+    gc.freeze()  # what was there before is not looked through again and again
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+def left_over() -> Counter[str]:
+    """What only the collector can free, of the server's own kinds."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.collect()
+    gc.set_debug(0)
+    names = Counter(f"{type(o).__module__}.{type(o).__qualname__}" for o in gc.garbage)
+    gc.garbage.clear()
+    return Counter({name: count for name, count in names.items() if name.startswith(OURS)})
+
+
+async def ends(server: GatewayServer, way: Way, port: int) -> Counter[str]:
+    """Go one way a few times, wait until nobody is there, and look."""
+
+    def quiet() -> bool:
+        return not (len(server.hub.registry) or server.peers or server.hub.routes)
+
+    await asyncio.to_thread(way, port)
+    await eventually(quiet, 10)
+    await asyncio.sleep(0.05)  # what ran last has to return
+    return left_over()
+
+
+async def all_ways(ways: Sequence[Way], **settings: Any) -> dict[str, Counter[str]]:
+    """What each way leaves over, where it leaves anything."""
+    async with live_gateway(FaultyRunner(200.0), **{**SETTINGS, **settings}) as server:
+        for way in ways:
+            await asyncio.to_thread(way, server.port)  # what is made once for all
+        with counted_alone():
+            found = {way.__name__: await ends(server, way, server.port) for way in ways}
+    return {way: kinds for way, kinds in found.items() if kinds}
+
+
+def test_sessions_that_end_leave_nothing_to_the_collector() -> None:
+    assert uvloop.run(all_ways(WAYS)) == {}
+
+
+def test_neither_do_those_that_time_ends() -> None:
+    assert uvloop.run(all_ways([a_cut, no_hello, half_open], **HASTY)) == {}
+
+
+def test_neither_do_those_over_tls(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    pair = {"tls_cert": str(tmp_path / "both.pem"), "tls_key": str(tmp_path / "both.pem")}
+
+    def way(end: Way) -> Way:
+        def over_tls(port: int) -> None:
+            SECURE[port] = trusting
+            end(port)
+
+        return over_tls
+
+    try:
+        assert uvloop.run(all_ways([way(a_bye), way(a_bye_after_speech)], **pair)) == {}
+    finally:
+        SECURE.clear()
+
+
+def test_neither_does_a_request_for_speech() -> None:
+    async def main() -> Counter[str]:
+        async with live_gateway(FaultyRunner(200.0), **SETTINGS) as server:
+            api = open_api(server)
+            await api.start(bind("127.0.0.1", 0))
+            await asyncio.to_thread(requests_for_speech, api.port)
+            with counted_alone():
+                found = await ends(server, requests_for_speech, api.port)
+            await api.stop()
+            return found
+
+    assert uvloop.run(main()) == {}
+
+
+def test_a_drain_frees_all_that_spoke() -> None:
+    async def main() -> Counter[str]:
+        async with live_gateway(FaultyRunner(200.0), **SETTINGS) as server:
+
+            def speak() -> None:
+                with contextlib.ExitStack() as stack:
+                    for _ in range(3):
+                        talker = stack.enter_context(Talker(server.port))
+                        talker.hello()
+                        talker.send("text", text="This goes on and on. " * 9)
+                        talker.until("audio")
+                    server.hub.loop.call_soon_threadsafe(begun.set)
+                    talker.closed()
+
+            begun = asyncio.Event()
+            with counted_alone():
+                speaking = asyncio.create_task(asyncio.to_thread(speak))
+                await begun.wait()
+                await server.drain()
+                await speaking
+                del speaking
+                return left_over()
+
+    assert uvloop.run(main()) == {}
