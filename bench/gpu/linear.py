@@ -35,7 +35,7 @@ from torch.nn import functional as F
 CUTS = [
     Cut(tile, step, warps, stages)
     for tile, step, warps, stages in itertools.product((16, 32, 64), (128, 256), (4, 8), (3, 5))
-    if (warps == 4) == (tile < 64) and tile * step * stages <= 64 * 128 * 5
+    if (warps == 4) == (tile < 64) and (2 * tile + 64) * step * (stages - 1) * 2 <= 200 << 10
 ]
 SPREAD = 200 << 20
 """Bytes of weights that calls take turns on: several times the cache."""
