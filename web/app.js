@@ -5,10 +5,10 @@ import { manner, offerManner } from "./manner.js";
 import { Weather } from "./network.js";
 import { Observer } from "./observer.js";
 import { PlayheadClient } from "./playhead.js";
-import { sentence, tooLong } from "./sentences.js";
+import { ratio, sentence, tooLong } from "./sentences.js";
 import { showSnippets } from "./snippets.js";
 import { decodable, OPUS_RATE } from "./sound.js";
-import { Stage } from "./stage.js";
+import { millis, Stage } from "./stage.js";
 import { typeOut } from "./typist.js";
 import { Recorder } from "./wav.js";
 
@@ -27,6 +27,7 @@ const LINKS = { open: "Connected", closed: "Closed" };
 const RATES = { opus: OPUS_RATE, mulaw: 8000 };
 const DEFAULT_RATE = 24000;
 const DEFAULT_LIMIT = 8000;
+const READABLE_MS = 4000;
 
 const server = new URL(location.origin);
 server.protocol = server.protocol === "https:" ? "wss:" : "ws:";
@@ -41,9 +42,11 @@ let stage = null;
 let recorder = new Recorder(DEFAULT_RATE);
 let stopTyping = () => {};
 let paused = false;
+let newsUntil = 0;
 
-/** @param {string} text */
-function say(text) {
+/** @param {string} text @param {number} [time] ms for which that sound plays is no news */
+function say(text, time = 0) {
+  newsUntil = performance.now() + time;
   if (byId("status").textContent !== text) byId("status").textContent = text;
 }
 
@@ -67,21 +70,24 @@ function updateButtons() {
   byId("pause").textContent = paused ? "Go on" : "Pause";
 }
 
+/** @returns {string} why the text cannot be spoken as it is; empty if it can */
 function updateText() {
   const text = byId("text").value;
   const most = client.session?.limits.text_waiting ?? DEFAULT_LIMIT;
   const length = [...text].length;
   byId("speak").disabled = text.trim() === "";
   byId("count").hidden = length <= most;
-  if (length > most) byId("count").textContent = tooLong(length, most);
+  if (length > most) byId("count").textContent = ratio(length, most);
+  return length > most ? tooLong(length, most) : "";
 }
 
 function speak() {
   const text = byId("text").value.trim();
   if (text === "" || byId("link").dataset.state === "closed") return;
   notice("");
-  if (!byId("count").hidden) {
-    notice(byId("count").textContent);
+  const refusal = updateText();
+  if (refusal !== "") {
+    notice(refusal);
     return;
   }
   interrupt();
@@ -125,9 +131,9 @@ function finished(utterance) {
   stage.words.mark([...heardText].length, { over: true });
   if (reason !== "done" && utterance.samples > 0) stage.words.stop();
   const { heard: known, count } = stage.words;
-  const split = `${known} of ${count} words heard`;
-  const guess = utterance.timed ? "" : ", word times estimated";
-  byId("said-note").textContent = (reason === "done" ? seconds(heard) : split) + guess;
+  const split = `${utterance.timed ? "" : "about "}${known} of ${count} words heard`;
+  byId("said-note").textContent = utterance.samples === 0 ? ""
+    : reason === "done" ? seconds(heard) + (utterance.timed ? "" : ", words estimated") : split;
   if (reason === "done") say("Finished.");
   else if (reason === "cancelled") {
     say(`Interrupted after ${estimated ? "about " : ""}${seconds(heard)}: ${split}.`);
@@ -168,18 +174,21 @@ function attach(made) {
   on("playback", ({ utterance, position, changed }) => {
     if (utterance === null || utterance !== stage.shown || utterance.cancelling) return;
     stage.stir();
-    if (changed && position.state in STATES) say(STATES[position.state]);
+    if (!changed || !(position.state in STATES)) return;
+    if (position.state !== "playing" || performance.now() > newsUntil) say(STATES[position.state]);
   });
   on("finished", ({ utterance }) => finished(utterance));
   on("notice", (error) => notice(sentence(error), error.level));
   on("latency", ({ roundTrip }) => {
-    const text = roundTrip < 1000 ? `${Math.max(0, roundTrip).toFixed(0)} ms` : seconds(roundTrip);
-    byId("trip").textContent = text;
+    byId("trip").textContent = millis(Math.max(0, roundTrip));
   });
   on("draining", () => {
     notice("The server is about to restart; it finishes what it is saying.", "warning", "link");
   });
-  on("moved", () => say("Another server speaks on from the last word that had begun."));
+  on("moved", ({ utterances }) => {
+    if (utterances.length === 0) return;
+    say("Another server speaks on from the last word that had begun.", READABLE_MS);
+  });
 }
 
 /** Open a session with the chosen codec; what another one still says is over. */
@@ -242,7 +251,7 @@ document.addEventListener("pointerdown", () => {
 window.addEventListener("online", () => client.connection.retryNow());
 observer.addEventListener("offer", ({ detail }) => {
   crowd.offer(detail);
-  if (!detail.observe) byId("lanes-note").textContent = "This server lets nobody watch its lanes.";
+  if (!detail.observe) byId("lanes-note").textContent = "Not shown by this server.";
 });
 observer.addEventListener("stats", ({ detail }) => stage.see(detail));
 observer.addEventListener("refused", ({ detail }) => notice(detail.text, "warning"));

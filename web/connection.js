@@ -26,6 +26,9 @@ const SETTINGS = new Set(["unsupported_codec", "unsupported_rate", "unknown_voic
 
 const LEAVING = new Set([1001, 1012]);
 
+/** @type {Message} */
+const NOTHING = { type: "error", code: "" };
+
 const FINAL_CLOSES = new Map([
   [1000, "The session has ended."],
   [1008, "The server closed the session because a limit was broken."],
@@ -41,7 +44,8 @@ const FINAL_CLOSES = new Map([
  * @property {(message: Message, data: ArrayBuffer | null) => void} message
  * @property {(text: string) => void} down      the socket is gone, another is tried
  * @property {(reason: Message, late: boolean) => void} lost   the session is gone; a new one is
- *   opened. `late`: none could be, for as long as the session would have been kept
+ *   opened. `reason`: the server's `error` if it said one, else only a `message`. `late`: none
+ *   could be opened for as long as the session would have been kept
  * @property {(text: string, code?: string) => void} closed    for good
  * @property {() => Promise<string>} [diagnose] why no session comes about, in a sentence
  * @property {(url: string, protocols: string[]) => WebSocket} [dial]
@@ -71,7 +75,7 @@ export class Connection {
   #reason = ""; // why no socket opens, as far as is known
   #closing = false;
   /** @type {Message} */
-  #lastError = { type: "error" };
+  #lastError = NOTHING; // on this socket
   #lastMessageAt = 0;
   #retryTimer = 0;
   #pingTimer = 0;
@@ -113,6 +117,7 @@ export class Connection {
     socket.onclose = (event) => this.#dropped(event.code);
     this.#socket = socket;
     this.#header = null;
+    this.#lastError = NOTHING;
     this.#lastMessageAt = this.#now();
     clearInterval(this.#pingTimer);
     this.#pingTimer = setInterval(() => this.#beat(), PING_MS);
@@ -210,6 +215,7 @@ export class Connection {
         this.#refused(message);
         return;
       }
+      if (message.code === "resume_failed") return; // `lost` tells, when the socket closes
     }
     if (Number.isInteger(message.seq)) {
       if (message.seq <= this.#seq) return; // seen before the socket dropped
@@ -232,24 +238,25 @@ export class Connection {
     this.#readyAt = this.#now();
     this.#downAt = null;
     if (ready.resumed) this.#backlog.resume(ready.received);
-    else if (expected) this.#lose();
+    else if (expected) this.#lose("The server has opened another session.");
     this.#ready = true;
     this.#reason = "";
     this.#handlers.ready(ready);
     this.#pump();
   }
 
-  /** @param {boolean} [late] no other could be opened in time */
-  #lose(late = false) {
+  /** @param {string} message @param {boolean} [late] no other could be opened in time */
+  #lose(message, late = false) {
+    const told = this.#lastError.code === "resume_failed";
     this.#seq = 0;
     this.#backlog.restart();
-    this.#handlers.lost(this.#lastError, late);
+    this.#handlers.lost(told ? this.#lastError : { ...NOTHING, message }, late);
   }
 
   /** Open another session, elsewhere if there is an elsewhere. @param {string} text */
   #move(text) {
     this.#session = null;
-    this.#lose();
+    this.#lose("The server has gone away.");
     const settled = this.#now() - this.#readyAt >= SETTLED_MS;
     this.#retry(text, settled && this.#attempt === 0 ? 0 : null);
   }
@@ -277,7 +284,7 @@ export class Connection {
       this.#handlers.closed(final);
     } else if (code === 4001) {
       this.#session = null;
-      this.#lose();
+      this.#lose("The session could not be resumed.");
       this.#retry("The session could not be resumed. Opening a new one …", 0);
     } else if (LEAVING.has(code) && this.#session !== null) {
       this.#move(this.#whyDown(code));
@@ -314,7 +321,7 @@ export class Connection {
     if (this.#downAt !== null && this.#now() - this.#downAt > this.#grace) {
       this.#downAt = null;
       this.#session = null;
-      this.#lose(true);
+      this.#lose("The connection was lost, and no way back was found in time.", true);
     }
     this.#handlers.down(text);
     this.#retryTimer = setTimeout(() => this.open(), delay ?? backoff * (0.75 + Math.random() / 2));

@@ -6,7 +6,7 @@ import { PeopleView } from "./people.js";
 /** @typedef {import("./observer.js").Observer} Observer */
 
 const STALL_MS = 1000;
-const FIGURES = ["spoken", "stalled", "longest", "ahead"];
+const FIGURES = ["spoken", "refused", "stalled", "longest", "ahead"];
 
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
@@ -35,6 +35,7 @@ export class CrowdPanel {
   #observer;
   #people;
   #running = false;
+  #seen = false; // the server has been seen with the crowd that was asked for
 
   /** @param {Observer} observer */
   constructor(observer) {
@@ -44,11 +45,13 @@ export class CrowdPanel {
     byId("crowd-size").addEventListener("change", () => this.#order());
     byId("crowd-start").addEventListener("click", () => {
       this.#running = !this.#running;
+      this.#seen = false;
       this.#order();
       if (!this.#running) this.#observer.crowd(0, true);
       this.#showButton();
     });
     for (const radio of radios("urgency")) radio.addEventListener("change", () => this.#order());
+    observer.addEventListener("refused", () => { if (!this.#seen) this.#stopped(); });
     observer.addEventListener("gone", () => this.#closed("The lanes cannot be watched now."));
     this.#showSize();
     this.#closed("");
@@ -75,15 +78,18 @@ export class CrowdPanel {
     const note = this.running
       ? `${sessions} sessions, ${utterances} being spoken` : "Synthetic listeners, real speech.";
     if (byId("crowd-note").textContent !== note) byId("crowd-note").textContent = note;
-    if (this.#running !== this.running && crowd.listeners === 0) {
-      this.#running = false;
-      this.#showButton();
-    }
+    if (crowd.listeners > 0) this.#seen = true;
+    else if (this.#running && this.#seen) this.#stopped();
   }
 
   /** @param {number} now ms */
   draw(now) {
     this.#people.draw(now);
+  }
+
+  #stopped() {
+    this.#running = false;
+    this.#showButton();
   }
 
   #order() {
@@ -123,17 +129,14 @@ export class CrowdPanel {
   #closed(why) {
     byId("crowd").setAttribute("data-closed", "");
     byId("crowd-note").textContent = why;
-    this.#running = false;
-    this.#showButton();
+    this.#stopped();
     for (const control of byId("crowd").querySelectorAll("input, button")) control.disabled = true;
   }
 }
 
 /** @param {string} figure @param {Record<string, number>} tally @returns {string} */
 function figureOf(figure, tally) {
-  if (figure === "spoken") {
-    return tally.refused > 0 ? `${tally.spoken} (${tally.refused} refused)` : String(tally.spoken);
-  }
+  if (figure === "spoken" || figure === "refused") return String(tally[figure]);
   if (tally.spoken === 0 && figure !== "ahead") return "–";
   if (figure === "stalled") {
     return `${tally.stalled} (${(100 * tally.stalled / tally.spoken).toFixed(1)} %)`;

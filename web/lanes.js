@@ -141,9 +141,10 @@ export class LanesView {
     const small = { size: 11 };
     const [upper, lower] = [middle - 4, middle + 13];
     this.#picture.write(name, 12, upper, colours[lane], { size: 12, weight: 600 });
-    this.#picture.write(words === undefined ? "–" : `busy ${words.busy}`, 12, lower, colours.quiet, small);
+    if (words === undefined) return; // nobody says
+    this.#picture.write(`busy ${words.busy}`, 12, lower, colours.quiet, small);
     const strong = { align: "right", size: 15, weight: 600 };
-    const { running = "–", waiting = "–", batch = "–", slack = "–" } = words ?? {};
+    const { running, waiting, batch, slack } = words;
     this.#picture.write(running, width - 52, upper, colours.ink, strong);
     this.#picture.write(`+${waiting}`, width - 12, upper, colours.quiet, { ...strong, weight: 400 });
     const now = batch === "–" ? "idle" : `batch ${batch} · ${slack}`;

@@ -13,6 +13,7 @@
 import { Connection } from "./connection.js";
 import { diagnose } from "./diagnose.js";
 import { Lineup } from "./lineup.js";
+import { lossOf, outcomeOf } from "./outcome.js";
 import { Player } from "./player.js";
 import { Relocation } from "./relocation.js";
 import { Reporter } from "./reporter.js";
@@ -35,19 +36,24 @@ const ECHO_MS = 2000;    // errors that only follow from a refusal come within i
  * Events (all `CustomEvent`):
  * - `connection` `{state: "connecting"|"open"|"waiting"|"closed", text, code?}`: `text` is a sentence
  *   for people; `code` is the server's when it refused the settings
- * - `started`, `finished` `{utterance}`
+ * - `started` `{utterance}`
+ * - `finished` `{utterance}`: `utterance.outcome` says how; of one that is `lost` also what is known
  * - `chunk` `{utterance, chunk, pcm}`: sound has come; `pcm` is given away afterwards, so copy it
  * - `playback` `{utterance, position, changed}`: counters of the player; `utterance` may be null
- * - `notice` `{level: "warning"|"error", code, message, expected?, text?}`
+ * - `notice` `{level: "warning"|"error", code, message, expected?, retry_after?, text?}`; a warning
+ *   about an utterance is also in its `warnings`
  * - `latency` `{roundTrip}` ms
  * - `draining` `{deadline}` ms: the server finishes what it is saying
- * - `moved` `{utterances}`: another server speaks on; what the former one did not get to send is
- *   spoken again from the last word that had begun to arrive
+ * - `moved` `{session, utterances, recovered: false, reason}`: another server has been found and
+ *   speaks on; what the former one did not get to send is spoken again from the last word that had
+ *   begun to arrive. `utterances`: those that are; `reason` as in `Loss`
  * - `platform` `{suspended}`: the browser holds the sound, or no longer
  */
 export class PlayheadClient extends EventTarget {
   /** The server's `ready` message. @type {Message | null} */
   session = null;
+  /** How often a dropped socket was replaced and the session went on. */
+  resumptions = 0;
 
   #lineup = new Lineup();
   #count = 0;
@@ -56,6 +62,8 @@ export class PlayheadClient extends EventTarget {
   #relocation;
   #recover;
   #paused = false;
+  /** @type {{recovered: false, reason: string | null} | null} on the way to another server */
+  #moving = null;
   #refusedAt = -Infinity;
   #now = () => performance.now();
 
@@ -112,16 +120,17 @@ export class PlayheadClient extends EventTarget {
   /**
    * Open the session and load the audio player. Resolves when both are ready; a server that
    * cannot be reached is tried again until it can.
-   * @throws {Error} when the browser cannot play, or the server closes the session for good
+   * @throws {Error} when the browser cannot play, or the server closes the session for good; with
+   *   the server's `code` when it refused the settings
    */
   async connect() {
     this.#emit("connection", { state: "connecting", text: "Connecting …" });
     const open = new Promise((resolve, reject) => {
-      this.addEventListener("connection", function opened({ detail: { state, text } }) {
+      this.addEventListener("connection", function opened({ detail: { state, text, code } }) {
         if (state !== "open" && state !== "closed") return;
         this.removeEventListener("connection", opened);
         if (state === "open") resolve(undefined);
-        else reject(new Error(text));
+        else reject(Object.assign(new Error(text), { code }));
       });
     });
     this.connection.open();
@@ -237,11 +246,16 @@ export class PlayheadClient extends EventTarget {
   /** @param {Message} ready */
   #onReady(ready) {
     this.session = ready;
+    if (ready.resumed) this.resumptions += 1;
     this.#reporter.pace(ready.report_interval);
     this.#sound.open(ready);
     this.#emit("connection", { state: "open", text: "Connected" });
     this.connection.trySend({ type: "ping", time: this.#now() });
     if (this.current?.epoch) this.#reporter.send(this.position(this.current));
+    if (this.#moving === null) return;
+    const moved = { session: ready.session, utterances: this.#lineup.all, ...this.#moving };
+    this.#moving = null;
+    this.#emit("moved", moved);
   }
 
   /** @param {Message} message @param {ArrayBuffer | null} data */
@@ -250,7 +264,7 @@ export class PlayheadClient extends EventTarget {
       case "started": this.#onStarted(message); break;
       case "audio": this.#onAudio(message, data); break;
       case "done": case "cancelled": case "failed": this.#onOver(message); break;
-      case "warning": this.#notice("warning", message); break;
+      case "warning": this.#onWarning(message); break;
       case "error": this.#onError(message); break;
       case "draining": this.#onDraining(message); break;
       case "pong": this.#emit("latency", { roundTrip: roundTrip(message, this.#now()) }); break;
@@ -307,6 +321,13 @@ export class PlayheadClient extends EventTarget {
     this.#relocation.leaveIfIdle();
   }
 
+  /** @param {Message} warning */
+  #onWarning(warning) {
+    const { epoch, code, message, text } = warning;
+    this.#lineup.byEpoch(epoch)?.warnings.push({ code, message, text });
+    this.#notice("warning", warning);
+  }
+
   /** @param {Message} message */
   #onDraining({ deadline }) {
     this.#emit("draining", { deadline });
@@ -326,18 +347,22 @@ export class PlayheadClient extends EventTarget {
       if (key > 0) this.player.end(key); // what has arrived is still played
     }
     if (late || !this.#recover) {
-      this.#abandon(error.message ?? "The connection was lost.");
+      this.#abandon(error);
       return;
     }
+    this.#moving = { recovered: false, reason: error.reason ?? null };
     if (this.#paused) this.connection.send({ type: "pause" });
     for (const cut of this.#relocation.arrived()) this.#finishHere(cut, "cancelled");
-    const live = this.#lineup.all;
-    if (live.length > 0) this.#emit("moved", { utterances: live });
   }
 
-  /** @param {string} message why nothing more comes */
-  #abandon(message) {
-    for (const utterance of this.#lineup.all) this.#finishHere(utterance, "lost", { message });
+  /** Nothing more comes. @param {Message} error the server's, or only a `message` */
+  #abandon(error) {
+    this.#moving = null;
+    for (const utterance of this.#lineup.all) {
+      const lost = lossOf(error, utterance);
+      if (lost.toldBy === "client") this.#finishHere(utterance, "lost", { ...error, lost });
+      else this.#finish(utterance, { ...error, type: "lost", lost });
+    }
     this.#lineup.newSession();
   }
 
@@ -346,7 +371,7 @@ export class PlayheadClient extends EventTarget {
     for (const { key } of this.#lineup.all) {
       if (key > 0) this.player.end(key);
     }
-    this.#abandon(text);
+    this.#abandon({ type: "error", message: text });
     this.#sound.close();
     this.#emit("connection", { state: "closed", text, code });
   }
@@ -360,7 +385,7 @@ export class PlayheadClient extends EventTarget {
         this.#relocation.announced();
         return;
       }
-      this.#conclude(refused, { type: "failed", message: error.message });
+      this.#conclude(refused, { ...error, type: "failed" });
     } else if (error.code === "invalid_state" && this.#now() - this.#refusedAt < ECHO_MS) {
       return; // the refused utterance's `end`: nothing new
     }
@@ -385,24 +410,23 @@ export class PlayheadClient extends EventTarget {
     else this.#finish(utterance, message);
   }
 
-  /** It is over by what is known here. @param {Utterance} utterance @param {string} type */
-  #finishHere(utterance, type, { message = "", estimated = false } = {}) {
+  /**
+   * It is over by what is known here.
+   * @param {Utterance} utterance @param {string} type @param {object} [more] of the server's message
+   */
+  #finishHere(utterance, type, more = {}) {
     const heard = this.heard(utterance);
     const { heardText, unheardText } = type === "done"
       ? { heardText: utterance.text, unheardText: "" } : utterance.splitAt(heard);
-    this.#finish(utterance, { type, heard, heard_text: heardText, unheard_text: unheardText,
-      estimated, message });
+    const { samples } = utterance;
+    this.#finish(utterance, { ...more, type, samples, heard, heard_text: heardText,
+      unheard_text: unheardText });
   }
 
   /** @param {Utterance} utterance @param {Message} message */
   #finish(utterance, message) {
     this.#lineup.remove(utterance);
-    const heardText = message.heard_text ?? (message.type === "done" ? utterance.text : "");
-    utterance.finish({
-      reason: message.type, heard: message.heard ?? 0, heardText,
-      unheardText: message.unheard_text ?? utterance.text.slice(heardText.length),
-      estimated: message.estimated ?? false, message: message.message ?? "",
-    });
+    utterance.finish(outcomeOf(message, utterance));
     this.#emit("finished", { utterance });
   }
 

@@ -32,9 +32,13 @@ export function sentence(error) {
   return error.expected ? `${error.message} (${error.expected})` : error.message;
 }
 
+const number = new Intl.NumberFormat("en");
+
+/** @param {number} length @param {number} most */
+export const ratio = (length, most) => `${number.format(length)} / ${number.format(most)}`;
+
 /** @param {number} length @param {number} most */
 export function tooLong(length, most) {
-  const number = new Intl.NumberFormat("en");
   return `This text has ${number.format(length)} characters, and at most ${number.format(most)} `
     + "can wait to be spoken. Shorten it, or speak it in parts.";
 }

@@ -103,7 +103,7 @@ export class Stage {
 
   /** The engine forgets an utterance once all of its sound is on its way. */
   #unbelieved() {
-    return this.shown?.complete && this.shown.outcome === null ? "all sent" : "–";
+    return this.shown?.samples > 0 && this.shown.outcome === null ? "all sent" : "–";
   }
 
   /** @param {Utterance} utterance @param {number} depth @param {Array<{samples: number}>} held */

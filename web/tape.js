@@ -14,6 +14,7 @@ const PLAYHEAD = 0.22;         // of the width
 const SECONDS_SHOWN = 4.5;     // on a desk; less on a phone
 const LEAST_PIXELS_PER_SECOND = 100;
 const LABEL = 16;              // height of the line with the slack
+const EXPLANATION = ["Sound comes in from the right,", "and is heard here"];
 const FONT = { size: 11, weight: 600 };
 
 export class Tape {
@@ -49,8 +50,7 @@ export class Tape {
     if (!scene.cut) for (const chunk of scene.held) this.#drawFlight(chunk, scene.heard);
     context.globalAlpha = 1;
     if (scene.chunks.length + scene.held.length === 0) {
-      this.#picture.write("Sound comes in from the right, and is heard here", width * PLAYHEAD + 16,
-        height / 2 + 4, colours.quiet, { size: 13 });
+      this.#explain();
     }
     context.fillStyle = colours.ink;
     const x = Math.round(width * PLAYHEAD);
@@ -60,6 +60,19 @@ export class Tape {
     context.lineTo(x + 6, 0);
     context.lineTo(x, 8);
     context.fill();
+  }
+
+  /** What an empty tape is for: on one line where there is room, else on two. */
+  #explain() {
+    const { width, height, colours } = this.#picture;
+    const font = { size: 13, weight: 400 };
+    const left = width * PLAYHEAD + 16;
+    const whole = EXPLANATION.join(" ");
+    const lines = left + this.#picture.measure(whole, font) < width - 8 ? [whole] : EXPLANATION;
+    lines.forEach((line, i) => {
+      const middle = height / 2 + 4 + 20 * (i - (lines.length - 1) / 2);
+      this.#picture.write(line, left, middle, colours.quiet, font);
+    });
   }
 
   get #pixelsPerSecond() {

@@ -4,13 +4,7 @@
  * @typedef {{text: string, position: number, char_start: number, char_end: number}} Word
  *   `position` in wire samples; characters are code points of the utterance's text
  *
- * @typedef {object} Outcome
- * @property {"done"|"cancelled"|"failed"|"lost"} reason
- * @property {number} heard          wire samples
- * @property {string} heardText
- * @property {string} unheardText
- * @property {boolean} estimated     no report said how far it was heard
- * @property {string} message        what went wrong, empty if nothing
+ * @typedef {import("./outcome.js").Outcome} Outcome
  *
  * @typedef {object} Chunk
  * @property {number} position       wire samples
@@ -51,6 +45,9 @@ export class Utterance {
   chunks = [];
   /** @type {Word[]} */
   words = [];
+  /** @type {Array<{code: string, message: string, text?: string}>} what was skipped or read
+   * otherwise */
+  warnings = [];
   /** @type {number | null} ms from the end of the text to the first sound at this client */
   firstAudio = null;
   /** @type {Outcome | null} */

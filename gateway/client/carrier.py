@@ -47,6 +47,7 @@ class Carrier:
     ) -> None:
         self.moves = moves  # to another server, when the session cannot go on at this one
         self.on_moved: Callable[[float], None] = lambda _: None
+        self.lost_reason: str | None = None  # why the last move was made, if the server said
         self.seq = 0  # highest contiguous number seen
         self.ready = ready
         self.backlog = Backlog()
@@ -91,6 +92,7 @@ class Carrier:
         try:
             await self._exchange(deliver)
         except ConnectionLost as lost:
+            self.lost_reason = None
             if self.moves and (self._left or lost.code in _LEAVING):
                 await self._move(lost)
             elif lost.code in _FINAL_CODES:
@@ -109,9 +111,10 @@ class Carrier:
         """Whether the session goes on; False when another one may be opened instead."""
         try:
             await self._come_back(lost)
-        except ResumeFailed:
+        except ResumeFailed as failed:
             if not self.moves:
                 raise
+            self.lost_reason = failed.reason
             return False
         return True
 

@@ -27,6 +27,7 @@ class Moved:
     session: str
     utterances: int  # spoken again, or for the first time
     recovered: bool = False  # never: what the former server held is lost
+    reason: str | None = None  # what it said of the session, as in ``ResumeFailed``; None: nothing
     type: str = "moved"
 
 

@@ -62,4 +62,5 @@ class Relocation:
                 over(utterance, outcome)
         if self.paused:
             self._carrier.post(Pause())
-        return Moved(self._carrier.ready.session, len(self._live))
+        carrier = self._carrier
+        return Moved(carrier.ready.session, len(self._live), reason=carrier.lost_reason)

@@ -4,37 +4,10 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 
 import { PlayheadClient } from "../../web/playhead.js";
+import { FakePlayer } from "./fake_player.mjs";
 import { FakeSocket } from "./fake_socket.mjs";
 
 const RATE = 24000;
-
-/** Keeps what it is told; a test says what was played. */
-class FakePlayer extends EventTarget {
-  log = [];
-  played = new Map();
-  pushed = new Map();
-  suspended = false;
-
-  begin(key) { this.log.push(["begin", key]); }
-  push(key, pcm) { this.pushed.set(key, (this.pushed.get(key) ?? 0) + pcm.length); }
-  end(key) { this.log.push(["end", key]); }
-  clear(first) { this.log.push(["clear", first]); }
-  setPaused(on) { this.log.push(["paused", on]); }
-  heard(key) { return this.played.get(key) ?? 0; }
-  depth(key) { return ((this.pushed.get(key) ?? 0) - this.heard(key)) / RATE; }
-  async close() {}
-
-  position(key) {
-    const consumed = this.heard(key);
-    return { epoch: key, state: "playing", received: this.pushed.get(key) ?? 0, consumed,
-      heard: consumed, buffered: 0, discarded: 0, underruns: 1, starved: 0, frame: 0 };
-  }
-
-  tell(key, state) {
-    const detail = { position: { ...this.position(key), state }, changed: true };
-    this.dispatchEvent(new CustomEvent("playback", { detail }));
-  }
-}
 
 let player;
 let client;
@@ -84,8 +57,10 @@ const kinds = (kind) => events.filter(([name]) => name === kind).map(([, detail]
 const textSent = () => sent("text").map(({ text }) => text).join("");
 
 function lose() {
+  const before = kinds("moved").length;
   socket().drop(1012);
   mock.timers.tick(800);
+  assert.equal(kinds("moved").length, before, "told when another server is there, not before");
   arrive();
 }
 
@@ -108,7 +83,8 @@ test("a lost server: another speaks on from the last word that had begun to arri
   player.played.set(1, 9000);
   lose();
   assert.deepEqual(player.log.slice(-1), [["end", 1]], "what has arrived plays out");
-  assert.equal(kinds("moved")[0].utterances[0], utterance);
+  assert.deepEqual(kinds("moved"),
+    [{ session: "s", utterances: [utterance], recovered: false, reason: null }]);
   assert.deepEqual(sent("start")[0], { type: "start", id: "u1", voice: "heart" });
   assert.equal(textSent(), "two three four");
   assert.equal(sent("end").length, 1);
@@ -194,7 +170,7 @@ test("one that was being interrupted when its server went is interrupted", () =>
   lose();
   assert.deepEqual(outcome(utterance), ["cancelled", "one", " two"]);
   assert.deepEqual(sent("start"), []);
-  assert.deepEqual(kinds("moved"), []);
+  assert.deepEqual(kinds("moved")[0].utterances, []);
 });
 
 test("a draining server finishes what it speaks; then, and with what is new, on to another", () => {

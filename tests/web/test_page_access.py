@@ -54,7 +54,7 @@ CONTROLS = [
     ("tab", "Python"),
     ("tab", "JavaScript"),
 ]
-TABLES = {"The lanes now": 3 * 5, "What the listeners went through": 4 * 2}  # and their cells
+TABLES = {"The lanes now": 3 * 5, "What the listeners went through": 5 * 2}  # and their cells
 GROUPS = {"How the text is sent", "Network", "How the server knows what they hold"}
 
 Node = dict[str, Any]

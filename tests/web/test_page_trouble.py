@@ -21,12 +21,15 @@ def test_refused_texts(visit: StubVisit) -> None:
         visit.speak("one two", Script(refuse=error))
         visit.until_status("This was not spoken.")
         assert visit.notice == told
+        assert visit.page.inner_text("#said-note") == "", "nothing to count"
     visit.speak("one two", Script(samples=12_000))
     visit.finish()
     assert not visit.page.is_visible("#notice")
+    height = visit.js("document.querySelector('main').offsetHeight")
     visit.speak("words " * 1_416 + "here")
     assert visit.notice.startswith("This text has 8,500 characters, and at most 8,000 can wait")
-    assert visit.page.inner_text("#count") == visit.notice
+    assert visit.page.inner_text("#count") == "8,500 / 8,000"
+    assert visit.js("document.querySelector('main').offsetHeight") == height, "nothing moves"
     assert visit.server.of("start") == []
     visit.page.click("#notice-close")
     assert not visit.page.is_visible("#notice")
@@ -92,3 +95,27 @@ def test_a_server_that_is_gone_and_comes_back(browser: Browser) -> None:
         visit.server = back
         assert not visit.page.is_visible("#notice")
         visit.page.context.close()
+
+
+def test_a_crowd_that_is_asked_for_comes_later_and_may_go(visit: StubVisit) -> None:
+    """The button tells what was asked for until the server shows otherwise."""
+    visit.server.script = Script(crowd=1)
+    visit.page.reload()
+    visit.until("!document.querySelector('#crowd-start').disabled")
+    visit.server.script.crowd = 0
+    visit.until("document.querySelector('#crowd-note').textContent.startsWith('Synthetic')")
+    visit.page.click("#crowd-start")
+    visit.page.wait_for_timeout(350)  # three pictures of nobody
+    assert visit.page.inner_text("#crowd-start") == "Stop"
+    visit.server.script.crowd = 5
+    visit.until("document.querySelector('#crowd-note').textContent.startsWith('6 sessions')")
+    assert visit.page.inner_text("#crowd-start") == "Stop"
+    visit.server.script.crowd = 0
+    visit.until("document.querySelector('#crowd-start').textContent === 'Start'")
+
+
+def test_a_long_round_trip_is_told_in_seconds(visit: StubVisit) -> None:
+    tell = "playhead.dispatchEvent(new CustomEvent('latency', {{ detail: {{ roundTrip: {} }} }}))"
+    for milliseconds, told in ((2400, "2.4 s"), (86.4, "86 ms"), (-1, "0 ms")):
+        visit.js(tell.format(milliseconds))
+        assert visit.page.inner_text("#trip") == told
