@@ -33,12 +33,17 @@ class Point:
 
 
 H200 = (
-    Point(1.0, 0.0183, 1.0, 1.0, 7, 9),
-    Point(30.0, 0.0399, 1.0, 1.0, 187, 356),
-    Point(60.0, 0.1811, 0.977, 0.987, 367, 698),
-    Point(100.0, 6.457, 0.940, 0.981, 440, 1211, grows=True),
+    Point(1.0, 0.0140, 1.0, 1.0, 7, 9),
+    Point(30.0, 0.0372, 1.0, 1.0, 179, 356),
+    Point(60.0, 0.0440, 1.0, 1.0, 369, 698),
+    Point(90.0, 0.0550, 1.0, 1.0, 549, 1_078),
+    Point(120.0, 0.0724, 1.0, 1.0, 747, 1_442),
+    Point(150.0, 0.0892, 1.0, 1.0, 932, 1_872),
+    Point(175.0, 0.1390, 0.9937, 1.0, 1_101, 2_223),
+    Point(200.0, 0.4343, 0.4551, 0.5366, 1_432, 2_540),
 )
-"""Qwen3-TTS 1.7B, random weights, one H200, 2026-11-29, one seed, 12 s (docs/benchmarks.md)."""
+"""Qwen3-TTS 1.7B, random weights, one H200, from 60 on an engine process and four gateways,
+2026-11-29, one seed, 12 s (docs/benchmarks.md)."""
 
 
 class NotServed(ValueError):
