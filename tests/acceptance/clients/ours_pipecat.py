@@ -2,57 +2,16 @@
 
 import asyncio
 
-from common import TEXT, WS, Heard
-from pipecat.frames.frames import (
-    BotStartedSpeakingFrame,
-    InterruptionFrame,
-    LLMFullResponseEndFrame,
-    LLMFullResponseStartFrame,
-    LLMTextFrame,
-    TTSAudioRawFrame,
-    TTSTextFrame,
-)
-from pipecat.observers.base_observer import BaseObserver, FramePushed
-from pipecat.tests.utils import SleepFrame, run_test
+from common import WS
+from pipecat.frames.frames import BotStartedSpeakingFrame, InterruptionFrame
+from pipecat.tests.utils import SleepFrame
+from pipecat_common import hear, push, turn
 from playhead.client.integrations.pipecat import PlayheadTTSService
 
 
-class Ears(BaseObserver):
-    """Hears each piece of sound when the service pushes it."""
-
-    def __init__(self, heard: Heard) -> None:
-        super().__init__()
-        self._heard = heard
-        self._seen: set[int] = set()
-
-    async def on_push_frame(self, data: FramePushed) -> None:
-        frame = data.frame
-        if isinstance(frame, TTSAudioRawFrame) and frame.id not in self._seen:
-            self._seen.add(frame.id)
-            self._heard.add(frame.audio)
-
-
-def turn(text: str) -> list:
-    words = [LLMTextFrame(word + " ") for word in text.split(" ")]
-    return [LLMFullResponseStartFrame(), *words, LLMFullResponseEndFrame()]
-
-
 async def main() -> None:
-    heard = Heard(24_000)
-    down, up = await run_test(
-        PlayheadTTSService(url=WS),
-        frames_to_send=[
-            *turn(TEXT),
-            SleepFrame(sleep=1.0),
-            BotStartedSpeakingFrame(),
-            SleepFrame(sleep=9.0),
-        ],
-        start_timeout=10.0,
-        observers=[Ears(heard)],
-    )
-    for frame in down:
-        if isinstance(frame, TTSTextFrame):
-            heard.words.append((frame.text, (frame.pts or 0) / 1e9))
+    playing = [SleepFrame(sleep=1.0), BotStartedSpeakingFrame(), SleepFrame(sleep=9.0)]
+    heard, errors = await hear(PlayheadTTSService(url=WS), *turn(), *playing)
     cut: list[tuple[str, str]] = []
     service = PlayheadTTSService(url=WS)
 
@@ -60,19 +19,8 @@ async def main() -> None:
     async def on_heard(service: PlayheadTTSService, text: str, rest: str) -> None:
         cut.append((text, rest))
 
-    await run_test(
-        service,
-        frames_to_send=[
-            *turn(TEXT),
-            SleepFrame(sleep=2.0),
-            BotStartedSpeakingFrame(),
-            SleepFrame(sleep=2.0),
-            InterruptionFrame(),
-            SleepFrame(sleep=1.0),
-        ],
-        start_timeout=10.0,
-    )
-    errors = [str(frame) for frame in up if "Error" in type(frame).__name__]
+    playing = [SleepFrame(sleep=2.0), BotStartedSpeakingFrame(), SleepFrame(sleep=2.0)]
+    await push(service, *turn(), *playing, InterruptionFrame(), SleepFrame(sleep=1.0))
     heard.tell(errors=errors, cut=cut)
 
 

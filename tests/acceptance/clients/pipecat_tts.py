@@ -5,35 +5,12 @@ import sys
 from typing import Any
 
 import aiohttp
-from common import HTTP, TEXT, WS, Heard
-from pipecat.frames.frames import (
-    InterruptionFrame,
-    LLMFullResponseEndFrame,
-    LLMFullResponseStartFrame,
-    LLMTextFrame,
-    TTSAudioRawFrame,
-    TTSSpeakFrame,
-    TTSTextFrame,
-)
-from pipecat.observers.base_observer import BaseObserver, FramePushed
-from pipecat.tests.utils import SleepFrame, run_test
+from common import HTTP, TEXT, WS
+from pipecat.frames.frames import InterruptionFrame, TTSAudioRawFrame, TTSSpeakFrame
+from pipecat.tests.utils import SleepFrame
+from pipecat_common import SAMPLE_RATE, hear, push, turn
 
 SERVICE = sys.argv[1]
-
-
-class Ears(BaseObserver):
-    """Hears each piece of sound when the service pushes it."""
-
-    def __init__(self, heard: Heard) -> None:
-        super().__init__()
-        self._heard = heard
-        self._seen: set[int] = set()
-
-    async def on_push_frame(self, data: FramePushed) -> None:
-        frame = data.frame
-        if isinstance(frame, TTSAudioRawFrame) and frame.id not in self._seen:
-            self._seen.add(frame.id)
-            self._heard.add(frame.audio)
 
 
 def service(session: aiohttp.ClientSession) -> Any:
@@ -44,7 +21,7 @@ def service(session: aiohttp.ClientSession) -> Any:
             api_key="none",
             base_url=HTTP,
             settings=CartesiaHttpTTSService.Settings(voice="a0e99841-438c-4a64-b679-ae501e7d6091"),
-            sample_rate=24_000,
+            sample_rate=SAMPLE_RATE,
         )
     if SERVICE == "elevenlabs-http":
         from pipecat.services.elevenlabs.tts import ElevenLabsHttpTTSService
@@ -54,7 +31,7 @@ def service(session: aiohttp.ClientSession) -> Any:
             base_url=HTTP,
             aiohttp_session=session,
             settings=ElevenLabsHttpTTSService.Settings(voice="21m00Tcm4TlvDq8ikWAM"),
-            sample_rate=24_000,
+            sample_rate=SAMPLE_RATE,
         )
     if SERVICE == "cartesia":
         from pipecat.services.cartesia.tts import CartesiaTTSService
@@ -63,7 +40,7 @@ def service(session: aiohttp.ClientSession) -> Any:
             api_key="none",
             url=f"{WS}/tts/websocket",
             settings=CartesiaTTSService.Settings(voice="a0e99841-438c-4a64-b679-ae501e7d6091"),
-            sample_rate=24_000,
+            sample_rate=SAMPLE_RATE,
         )
     if SERVICE == "elevenlabs":
         from pipecat.services.elevenlabs.tts import ElevenLabsTTSService
@@ -72,16 +49,16 @@ def service(session: aiohttp.ClientSession) -> Any:
             api_key="none",
             url=WS,
             settings=ElevenLabsTTSService.Settings(voice="21m00Tcm4TlvDq8ikWAM"),
-            sample_rate=24_000,
+            sample_rate=SAMPLE_RATE,
         )
     if SERVICE == "deepgram":
         from pipecat.services.deepgram.tts import DeepgramTTSService
 
-        return DeepgramTTSService(api_key="none", base_url=WS, sample_rate=24_000)
+        return DeepgramTTSService(api_key="none", base_url=WS, sample_rate=SAMPLE_RATE)
     if SERVICE == "deepgram-flux":
         from pipecat.services.deepgram.flux.tts import DeepgramFluxTTSService
 
-        return DeepgramFluxTTSService(api_key="none", url=f"{WS}/v2/speak", sample_rate=24_000)
+        return DeepgramFluxTTSService(api_key="none", url=f"{WS}/v2/speak", sample_rate=SAMPLE_RATE)
     from pipecat.services.openai.tts import OpenAITTSService
 
     return OpenAITTSService(
@@ -95,23 +72,11 @@ async def main() -> None:
 
 
 async def turns(session: aiohttp.ClientSession) -> None:
-    heard = Heard(24_000)
-    turn = [LLMFullResponseStartFrame()]
-    turn += [LLMTextFrame(word + " ") for word in TEXT.split(" ")]
-    turn += [LLMFullResponseEndFrame(), SleepFrame(sleep=9.0)]
-    down, up = await run_test(
-        service(session), frames_to_send=turn, start_timeout=10.0, observers=[Ears(heard)]
-    )
-    for frame in down:
-        if isinstance(frame, TTSTextFrame):
-            heard.words.append((frame.text, (frame.pts or 0) / 1e9))
+    heard, errors = await hear(service(session), *turn(), SleepFrame(sleep=9.0))
     doomed = [TTSSpeakFrame(TEXT * 8), SleepFrame(sleep=1.5), InterruptionFrame()]
-    down2, _ = await run_test(
-        service(session), frames_to_send=[*doomed, SleepFrame(sleep=1.0)], start_timeout=10.0
-    )
-    audio = [frame.audio for frame in down2 if isinstance(frame, TTSAudioRawFrame)]
-    errors = [str(frame) for frame in up if "Error" in type(frame).__name__]
-    heard.tell(errors=errors, interrupted_after=len(b"".join(audio)) / 48_000)
+    down, _ = await push(service(session), *doomed, SleepFrame(sleep=1.0))
+    audio = [frame.audio for frame in down if isinstance(frame, TTSAudioRawFrame)]
+    heard.tell(errors=errors, interrupted_after=len(b"".join(audio)) / (2 * SAMPLE_RATE))
 
 
 asyncio.run(main())
