@@ -4,10 +4,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL: # one environment, and one pip in it
 
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --require-virtualenv
+# Byte code is made of what is imported, when it is: compiling all of it takes longer than the rest.
+INSTALL := $(PIP) install --no-compile
 
 HOST ?= 127.0.0.1
 PORT ?= 8080
@@ -32,20 +35,21 @@ help:
 	@echo "make clean   forget the virtual environment and everything built"
 
 # A stamp inside the environment is younger than pyproject.toml exactly when the environment
-# holds what pyproject.toml asks for; removing the environment removes its stamps.
+# holds what pyproject.toml asks for; removing the environment removes its stamps. What installs
+# more sets the stamps of what it includes too: each call of pip resolves and builds anew.
 $(PY):
 	@python="$$(scripts/find-python)" && "$$python" -m venv $(VENV)
+	@$(INSTALL) --upgrade 'pip>=24'
 
 $(VENV)/.runtime: pyproject.toml | $(PY)
 	@echo "Installing Playhead and its voice into $(VENV) (once, a minute or two) ..."
-	@$(PIP) install --upgrade 'pip>=24'
-	@$(PIP) install --editable .
+	@$(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml $(VENV)/.runtime
-	@echo "Installing the test tools and the speech recognizer into $(VENV) (once) ..."
-	@$(PIP) install --editable '.[dev]'
-	@touch $@
+$(VENV)/.dev: pyproject.toml | $(PY)
+	@echo "Installing Playhead, its test tools and a speech recognizer into $(VENV) (once) ..."
+	@$(INSTALL) --editable '.[dev]'
+	@touch $(VENV)/.runtime $@
 
 # Verifies the cached graphs by hash and does nothing more when they are good.
 .PHONY: voice
@@ -80,11 +84,10 @@ cover: $(VENV)/.dev voice
 
 # One release of torch for everybody who compares numbers; any build of it will do, also a CPU one.
 # Triton comes with those for CUDA; its interpreter runs the kernels' tests on the CPU.
-$(VENV)/.torch: $(VENV)/.dev
-	@echo "Installing torch for the tests of the accelerator model into $(VENV) (once) ..."
-	@$(PIP) install 'torch==2.13.0' "triton>=3.7; sys_platform == 'linux'"
-	@$(PIP) install --editable '.[dev,qwen]'
-	@touch $@
+$(VENV)/.torch: pyproject.toml | $(PY)
+	@echo "Installing Playhead, its test tools and torch into $(VENV) (once, some minutes) ..."
+	@$(INSTALL) --editable '.[dev,qwen]' 'torch==2.13.0' "triton>=3.7; sys_platform == 'linux'"
+	@touch $(VENV)/.runtime $(VENV)/.dev $@
 
 .PHONY: torch
 torch: $(VENV)/.torch

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,18 +28,20 @@ def test_quick_{0}():
 def test_slow_{0}():
     ran("slow {0}")
 """
-EVERY = [f"{mark} {where}" for mark in ("quick", "slow") for where in ("one", "two", "web")]
+EVERY = [
+    f"{mark} {where}" for mark in ("quick", "slow") for where in ("model", "one", "two", "web")
+]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Tests of both kinds in two files, and in a folder that counts as the browser's."""
+    """Tests of both kinds in two files, and in the folders of the browser and of models."""
     (tmp_path / "pyproject.toml").write_text(SETTINGS)
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPT, tmp_path / "scripts")
-    (tmp_path / "tests" / "web").mkdir(parents=True)
-    for name in ("one", "two", "web/web"):
+    for name in ("one", "two", "web/web", "engine/models/model"):
         where = tmp_path / "tests" / f"{Path(name).parent}" / f"test_{Path(name).name}.py"
+        where.parent.mkdir(parents=True, exist_ok=True)
         where.write_text(TESTS.format(Path(name).name))
     return tmp_path
 
@@ -64,7 +67,7 @@ def test_every_test_runs_once(project: Path) -> None:
     done = run(project)
     assert done.returncode == 0, done.stdout
     assert ran(project) == EVERY
-    assert re.fullmatch(r"6 passed in \d+\.\d\ds \(0:00:\d\d\)", done.stdout.splitlines()[-1])
+    assert re.fullmatch(r"8 passed in \d+\.\d\ds \(0:00:\d\d\)", done.stdout.splitlines()[-1])
 
 
 def test_what_the_gate_ran_is_not_run_again_and_what_fails_is_told(project: Path) -> None:
@@ -86,7 +89,7 @@ else:
     assert done.returncode == 1
     assert "FAILED tests/test_bad.py::test_bad" in told
     assert "types        (bad) a type is wrong" in told
-    assert "\n1 failed, 6 passed in " in told
+    assert "\n1 failed, 8 passed in " in told
 
 
 def test_arguments_choose_tests_and_choosing_none_is_a_failure(project: Path) -> None:
@@ -98,10 +101,27 @@ def test_arguments_choose_tests_and_choosing_none_is_a_failure(project: Path) ->
     assert "no tests ran" in nothing.stdout.splitlines()[-1]
 
 
-def test_a_hang_is_ended_and_shown(project: Path) -> None:
+def test_what_hangs_is_shown_when_the_run_is_ended(project: Path) -> None:
     stand_in(project, "types", "import time; print('waits', flush=True); time.sleep(120)")
     stand_in(project, "coverage-gate", "")
-    done = run(project, "--all", "--seconds", "6")
+    command = [sys.executable, str(project / "scripts" / "run-tests"), "--all"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as running:
+        log = project / "build" / "tests" / "types.log"
+        until = time.monotonic() + 60
+        while not (log.exists() and log.read_text()) and time.monotonic() < until:
+            time.sleep(0.02)
+        running.terminate()
+        told, _ = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert re.search(r"^== types, after \d+ s\nwaits\n==", told, flags=re.MULTILINE)
+    assert "types        (bad) waits" in told
+    assert "pure modules (bad) not begun" in told
+
+
+def test_the_time_for_everything_ends_it(project: Path) -> None:
+    stand_in(project, "types", "import time; time.sleep(120)")
+    stand_in(project, "coverage-gate", "")
+    done = run(project, "--all", "--seconds", "0.3")
     assert done.returncode == 1
-    assert "\nwaits\n== types was ended: the time for everything is over\n" in done.stdout
-    assert "quick        (bad) not begun" in done.stdout
+    assert "== types was ended: the time for everything is over" in done.stdout
+    assert "models       (bad) not begun" in done.stdout
