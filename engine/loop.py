@@ -151,6 +151,8 @@ class Engine:
         """A client is gone for good."""
         self._post(lambda _: self._scheduler.forget(client))
 
+    tells = True  # its figures are this process's own, unlike those of an engine elsewhere
+
     def stats(self) -> EngineStats:
         """The state after the last turn."""
         return self._stats

@@ -19,15 +19,18 @@ from prometheus_client.registry import Collector
 class EngineCollector(Collector):
     """Lanes, load and what became of reports, from the engine's own statistics."""
 
-    def __init__(self, stats: Callable[[], EngineStats]) -> None:
+    def __init__(self, stats: Callable[[], EngineStats], tells: Callable[[], bool]) -> None:
         self._stats = stats
+        self._tells = tells
 
     def describe(self) -> Iterable[Metric]:
         """Nothing beforehand: statistics exist once the engine runs."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """One snapshot's worth of families."""
+        """One snapshot's worth of families; none where it is for another process to tell."""
+        if not self._tells():
+            return
         stats = self._stats()
         yield GaugeMetricFamily(
             "playhead_engine_utterances", "Utterances that hold a slot", value=stats.live

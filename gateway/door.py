@@ -13,6 +13,8 @@ class EngineDoor(Protocol):
 
     info: ModelInfo
     dead: BaseException | None
+    tells: bool
+    """Whether our /metrics shows the engine's figures: of gateways that share one, one does."""
 
     def start(self) -> None:
         """Begin to work."""

@@ -5,12 +5,14 @@ or a driver there are no devices.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,32 @@ def _device(nvml: Any, index: int, driver: str) -> Device:
     return Device(index, uuid, name, driver, int(memory.used), int(memory.total), busy)
 
 
-class GpuCollector(Collector):
-    """Memory and use of each device, read when /metrics is asked for."""
+def chosen(found: Iterable[Device], environ: Mapping[str, str]) -> list[Device]:
+    """Those of the devices that CUDA uses here: ``CUDA_VISIBLE_DEVICES`` names them by number or by
+    the beginning of their uuid, and nothing after what it names wrongly counts."""
+    wanted = environ.get(VISIBLE)
+    if wanted is None:
+        return list(found)
+    known = list(found)
+    used: list[Device] = []
+    for name in map(str.strip, wanted.split(",")):
+        match = [each for each in known if name in (str(each.index), each.uuid)]
+        match = match or [each for each in known if name and each.uuid.startswith(name)]
+        if len(match) != 1:
+            break
+        used += match
+    return used
 
-    def __init__(self, nvml: Any) -> None:
+
+class GpuCollector(Collector):
+    """Memory and use of this process's devices, read when /metrics is asked for."""
+
+    def __init__(
+        self, nvml: Any, environ: Mapping[str, str], tells: Callable[[], bool] = lambda: True
+    ) -> None:
         self._nvml = nvml
+        self._environ = environ
+        self._tells = tells
 
     def describe(self) -> Iterable[Metric]:
         """Nothing beforehand."""
@@ -77,7 +100,8 @@ class GpuCollector(Collector):
         busy = GaugeMetricFamily(
             "playhead_gpu_busy_ratio", "Share of the time with a kernel at work", labels=["gpu"]
         )
-        for device in devices(self._nvml):
+        found = devices(self._nvml) if self._tells() else []
+        for device in chosen(found, self._environ):
             label = [str(device.index)]
             used.add_metric(label, device.used)
             total.add_metric(label, device.total)

@@ -148,7 +148,8 @@ async def _serve(
     tracer = _tracer(settings)
     server.metrics.tracer = tracer
     if settings.model != HIBARI:
-        server.metrics.registry.register(GpuCollector(gpu.library()))
+        seen = GpuCollector(gpu.library(), os.environ, lambda: server.hub.engine.tells)
+        server.metrics.registry.register(seen)
     stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     _watch_signals(server, stop, settings.drain_timeout)
     await server.start(listeners.sessions)

@@ -68,7 +68,8 @@ class GatewayServer:
         self.settings = settings
         self.metrics = Metrics()
         self.hub = Hub(facts, self.metrics, open_engine, encoder_threads=settings.encoder_threads)
-        self.metrics.registry.register(EngineCollector(self.hub.engine.stats))
+        engine = self.hub.engine
+        self.metrics.registry.register(EngineCollector(engine.stats, lambda: engine.tells))
         self.metrics.registry.register(
             SessionCollector(self.hub.session_counters, self.hub.sources)
         )

@@ -18,9 +18,9 @@ class Look:
     at: float
     values: Mapping[Key, float] = field(default_factory=dict)
 
-    def get(self, name: str, **labels: str) -> float:
-        """A sample, 0 when there is none."""
-        return self.values.get((name, tuple(sorted(labels.items()))), 0.0)
+    def get(self, name: str, missing: float = 0.0, **labels: str) -> float:
+        """A sample, or what stands for one that is missing."""
+        return self.values.get((name, tuple(sorted(labels.items()))), missing)
 
     def by(self, name: str, label: str) -> dict[str, float]:
         """Samples of ``name`` by the value of ``label``."""
@@ -55,13 +55,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A server since the look before. Rates a second, times in seconds; NaN: nothing happened."""
+    """A server since the look before. Rates a second, times in seconds; NaN: nothing happened. A
+    gateway whose mate tells of their engine has NaN for the engine's, and no lanes."""
 
     sessions: int
     connections: int
-    utterances: int
-    parked: int
-    held: int
+    utterances: float
+    parked: float
+    held: float
     slack: float
     started: float  # utterances that ended, a second
     ttfa_p50: float
@@ -92,9 +93,9 @@ def figures(before: Look, now: Look) -> Figures:
     return Figures(
         sessions=int(now.get("playhead_sessions")),
         connections=int(now.get("playhead_connections")),
-        utterances=int(now.get("playhead_engine_utterances")),
-        parked=int(now.get("playhead_engine_parked")),
-        held=int(now.get("playhead_engine_held")),
+        utterances=now.get("playhead_engine_utterances", missing=math.nan),
+        parked=now.get("playhead_engine_parked", missing=math.nan),
+        held=now.get("playhead_engine_held", missing=math.nan),
         slack=now.get("playhead_slack_ratio"),
         started=sum(_grown(before, now, "playhead_utterances_total", "outcome").values()) / seconds,
         ttfa_p50=quantile(0.5, "playhead_ttfa_seconds"),
@@ -105,7 +106,11 @@ def figures(before: Look, now: Look) -> Figures:
         belief_p95=quantile(0.95, "playhead_belief_error_seconds"),
         waste=rate("playhead_audio_wasted_seconds_total"),
         promoted=rate("playhead_promotions_total"),
-        lanes=tuple(_lane(name, before, now, seconds) for name in LANES),
+        lanes=tuple(
+            _lane(name, before, now, seconds)
+            for name in LANES
+            if name in now.by("playhead_lane_running", "lane")
+        ),
         stalls=_grown(before, now, "playhead_stalls_total", "cause"),
         stalls_total=now.by("playhead_stalls_total", "cause"),
         worst=now.by("playhead_worst_stall_seconds", "cause"),

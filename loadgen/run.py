@@ -158,7 +158,7 @@ class Generator:
     async def _read_server(self) -> None:
         url, headers = self._plan.url, key_headers(self._plan)
         self._sink({"kind": "server", "load": await load(url, headers)})
-        await watch(url, headers, self._keep_metrics, self._now)
+        await watch((url, *self._plan.also), headers, self._keep_metrics, self._now)
 
     def _keep_metrics(self, sample: MetricsSample) -> None:
         self._sink({"kind": "metrics", "at": sample.at, "values": sample.values})

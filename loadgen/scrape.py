@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,6 +11,8 @@ from playhead.loadgen.record import MetricsSample
 
 INTERVAL = 1.0
 _MOST = 1 << 20
+SHARED = "playhead_engine_utterances"
+"""Is shown by one of the gateways that share an engine."""
 
 
 async def fetch(
@@ -54,12 +56,20 @@ async def load(url: str, headers: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 async def watch(
-    url: str,
+    urls: Sequence[str],
     headers: Mapping[str, str],
     keep: Callable[[MetricsSample], None],
     now: Callable[[], float],
 ) -> None:
-    """Keep a sample each second until cancelled. Ends at once when there is nothing to read."""
-    while text := await fetch(url, headers):
-        keep(MetricsSample(now(), parse(text)))
+    """Keep a sample each second until cancelled. Ends at once when there is nothing to read.
+
+    It is the first server's; what it leaves for its mates to tell (an engine that they share) is
+    taken from them.
+    """
+    while text := await fetch(urls[0], headers):
+        found = parse(text)
+        for url in urls[1:]:
+            if SHARED not in found:
+                found = parse(await fetch(url, headers)) | found
+        keep(MetricsSample(now(), found))
         await asyncio.sleep(INTERVAL)

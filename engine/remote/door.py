@@ -87,6 +87,7 @@ class RemoteEngine(asyncio.Protocol):
     def __init__(self, introduction: Introduction, deliver: Callable[[list[EngineEvent]], None]):
         self.info = introduction.hello.info
         self.dead: BaseException | None = None
+        self.tells = False
         self._introduction = introduction
         self._frames = introduction.frames
         self._deliver = deliver
@@ -204,6 +205,8 @@ class RemoteEngine(asyncio.Protocol):
                 events.append(event)
             case wire.Stats(stats):
                 self._stats = stats
+            case wire.Tell():
+                self.tells = True
             case wire.Picture(number, picture):
                 if see := self._pictures.pop(number, None):
                     see(picture)

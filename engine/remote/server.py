@@ -34,6 +34,7 @@ class EngineServer:
     def __init__(self, open_engine: Callable[[Deliver], Engine]) -> None:
         self.loop = asyncio.get_running_loop()
         self.gateways: dict[int, Gateway] = {}
+        self._teller: Gateway | None = None
         self._next = {slot: slot for slot in range(1, wire.STRIDE)}  # first unused utterance
         self._server: asyncio.Server | None = None
         self._told = -math.inf
@@ -75,7 +76,15 @@ class EngineServer:
 
     def leave(self, slot: int) -> None:
         """A gateway is gone."""
-        self.gateways.pop(slot, None)
+        if self.gateways.pop(slot, None) is self._teller:
+            self._teller = None
+            self.choose_teller()
+
+    def choose_teller(self) -> None:
+        """Have one gateway show the engine's figures: so that those of all can be added up."""
+        if self._teller is None and self.gateways:
+            self._teller = next(iter(self.gateways.values()))
+            self._teller.say([wire.Tell()])
 
     async def tell_dead(self, reason: str) -> None:
         """Tell every gateway that the engine has stopped for good, after all that it said."""
@@ -123,6 +132,7 @@ class Gateway(asyncio.Protocol):
         log.info("gateway %d has come", self._slot)
         first = self._server.first(self._slot)
         self.say([wire.Hello(self._engine.info, self._engine.stats(), first)])
+        self._server.choose_teller()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the gateway's."""

@@ -125,6 +125,10 @@ class Picture(msgspec.Struct, frozen=True, array_like=True, tag=21):
     picture: EnginePicture
 
 
+class Tell(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    """It is this gateway that shows the engine's figures: one does, for as long as it is there."""
+
+
 class Dead(msgspec.Struct, frozen=True, array_like=True, tag=22):
     """The engine has stopped for good."""
 
@@ -132,7 +136,7 @@ class Dead(msgspec.Struct, frozen=True, array_like=True, tag=22):
 
 
 FromGateway: TypeAlias = Submit | Text | Cancel | Reported | Held | Delay | Forget | Look
-FromEngine: TypeAlias = Hello | Chunk | Warned | Ended | Stats | Picture | Dead
+FromEngine: TypeAlias = Hello | Chunk | Warned | Ended | Stats | Tell | Picture | Dead
 
 
 class WireError(ValueError):

@@ -5,15 +5,15 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from harness import gateway
-from playhead.gateway.collectors import EngineCollector
 from playhead.gateway.gpu import GpuCollector
-from playhead.gateway.metrics import Metrics
+from prometheus_client import Metric
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -26,24 +26,38 @@ RULES: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def names() -> set[str]:
-    """Every series name that a gateway can show."""
+def shown() -> str:
+    """What a gateway with a device shows."""
 
-    async def main() -> set[str]:
+    async def main() -> str:
         async with gateway() as running:
-            text = (await running.server.metrics.written()).decode()
-        metrics = Metrics()
-        metrics.registry.register(EngineCollector(running.engine.stats))
-        # A family whose labels nobody has used yet has a type and no samples.
-        return set(re.findall(r"^(?:# TYPE )?([a-z_]+)", text, flags=re.MULTILINE))
+            running.server.metrics.registry.register(Devices())
+            return (await running.server.metrics.written()).decode()
 
-    found = asyncio.run(main())
-    gpu = {family.name for family in GpuCollector(None).collect()}
-    return found | gpu
+    return asyncio.run(main())
+
+
+class Devices(GpuCollector):
+    """One, without its driver."""
+
+    def __init__(self) -> None:
+        super().__init__(None, {})
+
+    def collect(self) -> Iterator[Metric]:
+        for family in super().collect():
+            family.add_sample(family.name, {"gpu": "0"}, 0.5)
+            yield family
+
+
+@pytest.fixture(scope="module")
+def names(shown: str) -> set[str]:
+    """Every series name that a gateway can show."""
+    # A family whose labels nobody has used yet has a type and no samples.
+    return set(re.findall(r"^(?:# TYPE )?([a-z0-9_]+)", shown, flags=re.MULTILINE))
 
 
 def used(expression: str) -> set[str]:
-    return set(re.findall(r"\b(?:playhead|process)_[a-z_]+", expression))
+    return set(re.findall(r"\b(?:playhead|process)_[a-z0-9_]+", expression))
 
 
 def test_alerts_use_metrics_that_exist(names: set[str]) -> None:
@@ -101,6 +115,39 @@ def test_dashboards_use_metrics_that_exist(path: Path, names: set[str]) -> None:
         assert used(expression), expression
         assert used(expression) <= names, expression
         assert expression.count("(") == expression.count(")"), expression
+
+
+OF_EVERY_TARGET = {"instance", "job", "le"}
+LATER = {"playhead_session_events": {"event"}}  # no series before something happens
+
+
+def labels_of(name: str, text: str) -> set[str]:
+    found = re.findall(rf"^{name}(?:_total|_bucket|_count|_sum)?{{(.*)}} ", text, re.MULTILINE)
+    return LATER.get(name, set()) | {
+        label for labels in found for label in re.findall(r'(\w+)="', labels)
+    }
+
+
+def asked_labels() -> Iterator[tuple[str, set[str]]]:
+    """Every expression of dashboards and rules, and the labels that it sums by or shows."""
+    for rule in RULES:
+        told = str(rule["annotations"]["summary"])
+        yield rule["expr"], set(re.findall(r"\$labels\.(\w+)", told))
+    for path in DASHBOARDS:
+        for target in (t for panel in panels(path) for t in panel.get("targets", ())):
+            yield target["expr"], set(re.findall(r"{{(\w+)}}", target.get("legendFormat", "")))
+
+
+def test_what_is_summed_by_is_a_label_of_what_is_summed(shown: str) -> None:
+    for expression, told in asked_labels():
+        kept = {
+            label
+            for by in re.findall(r"by ?\(([^)]*)\)", expression)
+            for label in re.split(", ?", by)
+        }
+        has = OF_EVERY_TARGET.union(*(labels_of(base(name), shown) for name in used(expression)))
+        assert kept <= has, expression
+        assert told <= has, expression
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)

@@ -119,6 +119,8 @@ class FakeEngine:
     def forget(self, client: str) -> None:
         self.forgotten.append(client)
 
+    tells = True
+
     def stats(self) -> EngineStats:
         lanes = {lane: LaneStats(0, 1, 2.5, 3, 4, 0.01, (2, 1, *[0] * 8)) for lane in Lane}
         return EngineStats(

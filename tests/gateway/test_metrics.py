@@ -262,7 +262,7 @@ def test_loop_lag() -> None:
 def test_engine_and_session_figures_are_read_on_demand() -> None:
     metrics = Metrics()
     engine = FakeEngine(lambda events: None)
-    metrics.registry.register(EngineCollector(engine.stats))
+    metrics.registry.register(EngineCollector(engine.stats, lambda: True))
     metrics.registry.register(SessionCollector(lambda: {"stale_report": 4}, lambda: {"mark": 2}))
     assert value(metrics, "playhead_lane_waiting", lane="urgent") == 1
     assert value(metrics, "playhead_lane_busy_seconds_total", lane="lm") == 2.5
@@ -288,7 +288,7 @@ def test_statistics_without_buckets_are_empty_histograms() -> None:
     metrics = Metrics()
     engine = FakeEngine(lambda events: None)
     bare = replace(engine.stats(), belief_errors=())
-    metrics.registry.register(EngineCollector(lambda: bare))
+    metrics.registry.register(EngineCollector(lambda: bare, lambda: True))
     assert value(metrics, "playhead_belief_error_seconds_count") == 0
 
 
@@ -363,11 +363,32 @@ class FakeNvml:
 
 def test_accelerators() -> None:
     metrics = Metrics()
-    metrics.registry.register(GpuCollector(FakeNvml()))
+    metrics.registry.register(GpuCollector(FakeNvml(), {}))
     assert value(metrics, "playhead_gpu_memory_used_bytes", gpu="1") == 11
     assert value(metrics, "playhead_gpu_memory_bytes", gpu="0") == 100
     assert value(metrics, "playhead_gpu_busy_ratio", gpu="0") == 0.25
     assert metrics.registry.get_sample_value("playhead_gpu_busy_ratio", {"gpu": "1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("visible", "shown"),
+    [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-1", [1]), ("", []), ("7,0", []),
+     ("0,-1,1", [0]), ("GPU-", [])],
+)  # fmt: skip
+def test_devices_that_others_use_are_not_shown(visible: str | None, shown: list[int]) -> None:
+    environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    found = gpu.chosen(gpu.devices(FakeNvml()), environ)
+    assert [device.index for device in found] == shown
+
+
+def test_what_another_process_tells_is_not_told_twice() -> None:
+    metrics = Metrics()
+    engine = FakeEngine(lambda events: None)
+    metrics.registry.register(EngineCollector(engine.stats, lambda: False))
+    metrics.registry.register(GpuCollector(FakeNvml(), {}, lambda: False))
+    for name in ("playhead_engine_utterances", "playhead_promotions_total"):
+        assert metrics.registry.get_sample_value(name) is None
+    assert metrics.registry.get_sample_value("playhead_gpu_memory_bytes", {"gpu": "0"}) is None
 
 
 def test_no_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:

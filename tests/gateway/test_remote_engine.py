@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import cast
 
@@ -136,6 +137,26 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
         gateway.engine.cancel(number)
         await until(lambda: gateway.finished(number))
         await until(lambda: gateway.engine.stats().reports == 1)
+
+    run(tmp_path, test)
+
+
+def test_one_gateway_shows_the_engine_s_figures_and_another_when_it_leaves(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        mates = [await world.gateway() for _ in range(3)]
+        await until(lambda: mates[0].engine.tells)
+        mates[1].engine.stop()
+        await until(lambda: len(world.server.gateways) == 2)
+        assert [mate.engine.tells for mate in mates] == [True, False, False]
+        mates[0].engine.stop()
+        await until(lambda: mates[2].engine.tells)
+        fourth = await world.gateway()
+        mates[2].engine.stop()
+        await until(lambda: fourth.engine.tells)
+        fourth.engine.stop()
+        await until(lambda: not world.server.gateways)
+        last = await world.gateway()
+        await until(lambda: last.engine.tells)
 
     run(tmp_path, test)
 
@@ -389,6 +410,16 @@ def supervised(*flags: str):  # type: ignore[no-untyped-def]
             process.kill()
 
 
+def slots(urls: Iterable[str]) -> list[float]:
+    """What gateways show of the number of an engine's slots."""
+    found = []
+    for url in urls:
+        with urllib.request.urlopen(url + "metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        found += re.findall(r"^playhead_engine_max_utterances (\S+)$", text, re.MULTILINE)
+    return [float(number) for number in found]
+
+
 def test_an_engine_that_is_killed_comes_back_with_its_gateways() -> None:
     with supervised("--gateways", "2") as process:
         ready = [process.stdout.readline() for _ in range(2)]
@@ -410,10 +441,17 @@ def test_a_gateway_that_is_killed_comes_back_and_its_mate_never_stops() -> None:
     with supervised("--gateways", "2") as process:
         ready = [process.stdout.readline() for _ in range(2)]
         urls = {line.rpartition(" ")[2].strip() for line in ready}
+        assert len(slots(urls)) == 1
         (first, _) = named(children(process.pid), "--engine")
         os.kill(first, signal.SIGKILL)
-        assert "is ready" in process.stdout.readline()
+        again = process.stdout.readline()
+        assert "is ready" in again
         assert sorted(status(url) for url in urls) == [0, 200]
+        urls = {url for url in urls if status(url)} | {again.rpartition(" ")[2].strip()}
+        until = time.monotonic() + 5
+        while slots(urls) != [64.0] and time.monotonic() < until:
+            time.sleep(0.02)
+        assert slots(urls) == [64.0]  # of the engine that both speak through
         (_,) = named(children(process.pid), "engine")
         process.terminate()
         _, err = process.communicate(timeout=15)

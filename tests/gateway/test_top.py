@@ -44,9 +44,21 @@ playhead_lane_busy_seconds_total{lane="urgent"} 2
 playhead_lane_batch_bucket{lane="urgent",le="+Inf"} 4
 playhead_lane_batch_count{lane="urgent"} 4
 playhead_lane_batch_sum{lane="urgent"} 10
+# TYPE playhead_lane_running gauge
+playhead_lane_running{lane="lm"} 1
+playhead_lane_running{lane="urgent"} 0
+playhead_lane_running{lane="background"} 0
+# TYPE playhead_engine_utterances gauge
+playhead_engine_utterances 2
 # TYPE playhead_sessions gauge
 playhead_sessions 3
 """
+
+
+def test_a_gateway_whose_mate_tells_of_their_engine_has_no_lanes() -> None:
+    found = figures(look(BEFORE, 10.0), look("playhead_sessions 3\n", 12.0))
+    assert (found.sessions, found.lanes) == (3, ())
+    assert number(found.utterances) == number(found.parked) == number(found.held) == "-"
 
 
 def test_figures_are_those_between_two_looks() -> None:
@@ -56,6 +68,7 @@ def test_figures_are_those_between_two_looks() -> None:
     assert (found.ttfa_p50, found.ttfa_p95) == (0.1, math.inf)
     assert found.stalls == {"engine": 3.0}
     assert found.stalls_total == {"engine": 5.0}
+    assert found.utterances == 2
     urgent = found.lanes[1]
     assert (urgent.name, urgent.busy, urgent.batch) == ("urgent", 0.5, 2.5)
     assert math.isnan(found.lanes[0].batch)

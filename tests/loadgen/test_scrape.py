@@ -1,6 +1,8 @@
 """Reading /metrics of servers that have it, and of those that do not."""
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
 
 import pytest
 from playhead.loadgen.record import MetricsSample
@@ -36,7 +38,43 @@ def test_nobody_there_is_nothing() -> None:
     assert asyncio.run(fetch("ws://127.0.0.1:9/", {})) == ""
 
 
+def test_what_a_server_leaves_to_its_mates_is_asked_of_them() -> None:
+    texts = {
+        1: "playhead_sessions 3\n",
+        2: "playhead_sessions 5\nplayhead_engine_utterances 7\n",
+        3: "playhead_engine_utterances 9\n",
+    }
+
+    async def talk() -> list[MetricsSample]:
+        kept: list[MetricsSample] = []
+        async with contextlib.AsyncExitStack() as stack:
+            ports = []
+            for text in texts.values():
+                listener = await asyncio.start_server(telling(text), "127.0.0.1", 0)
+                ports.append(
+                    (await stack.enter_async_context(listener)).sockets[0].getsockname()[1]
+                )
+            urls = [f"ws://127.0.0.1:{port}/" for port in ports]
+            watching = asyncio.create_task(watch(urls, {}, kept.append, lambda: 1.0))
+            while not kept:
+                await asyncio.sleep(0.01)
+            watching.cancel()
+        return kept
+
+    (sample,) = asyncio.run(talk())
+    assert sample.values == {"playhead_sessions": 3.0, "playhead_engine_utterances": 7.0}
+
+
+def telling(text: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\n\r\n{text}".encode())
+        writer.close()
+
+    return serve
+
+
 def test_a_server_without_metrics_is_asked_once() -> None:
     kept: list[MetricsSample] = []
-    asyncio.run(watch("ws://127.0.0.1:9/", {}, kept.append, lambda: 1.0))
+    asyncio.run(watch(["ws://127.0.0.1:9/"], {}, kept.append, lambda: 1.0))
     assert kept == []

@@ -65,6 +65,7 @@ FROM_ENGINE = [
             {7: Belief(0.5, 0.75, 2.0, 0.1, False, True)},
         ),
     ),
+    wire.Tell(),
     wire.Dead("RunnerDead: the device is gone"),
 ]
 
