@@ -186,7 +186,7 @@ function attach(made) {
     notice("The server is about to restart; it finishes what it is saying.", "warning", "link");
   });
   on("moved", ({ utterances }) => {
-    if (utterances.length === 0) return;
+    if (!utterances.includes(stage.shown)) return;
     say("Another server speaks on from the last word that had begun.", READABLE_MS);
   });
 }
