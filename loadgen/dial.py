@@ -1,11 +1,13 @@
 """Opening a WebSocket for a virtual client; what goes wrong has a name."""
 
 from playhead.loadgen.keys import REFUSED, key_headers
+from playhead.loadgen.line import told
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.session import OPEN_TIMEOUT, SessionError
 from playhead.loadgen.websocket import WebSocket
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
+ELSEWHERE = "is this its address, and --target what it speaks?"
 _FULL = frozenset({429, 503})
 _TRY_AGAIN_LATER = 1013  # close code of a server at its limit of connections (docs/protocol.md)
 
@@ -20,7 +22,7 @@ async def dial(url: str, plan: Plan, protocol: str) -> WebSocket:
     except InvalidHandshake as error:
         raise SessionError("protocol", f"{url} does not speak {protocol}: {error}") from None
     except OSError as error:
-        raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
+        raise SessionError("unreachable", f"cannot connect to {url}: {told(error)}") from None
     if socket.subprotocol != protocol:
         socket.abort()
         raise SessionError("protocol", f"{url} does not speak {protocol}: it did not choose it")
@@ -32,7 +34,7 @@ def _refused(url: str, status: int) -> SessionError:
         return SessionError("refused_key", f"{url} answered {status}: give a key with --key-from")
     if status in _FULL:
         return SessionError("too_many_connections", f"{url} answered {status}")
-    return SessionError("connection_refused", f"{url} answered {status}")
+    return SessionError("connection_refused", f"{url} answered {status}: {ELSEWHERE}")
 
 
 def explain(error: Exception, url: str, protocol: str) -> SessionError:

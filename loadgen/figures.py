@@ -110,6 +110,7 @@ class Figures:
     signal: str = ""  # of an urgency experiment, else empty
     lead: str = ""
     server: dict[str, float] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)  # what was told with each fault first
     invalid: list[str] = field(default_factory=list)
 
     @property
@@ -155,6 +156,7 @@ def figures(runs: Sequence[Run]) -> Figures:
         signal=str(first.get("signal", "")),
         lead=str(first.get("lead", "")),
         server=server_figures([inside(run.metrics, *run.window) for run in runs]),
+        examples={r.fault: r.message for r in reversed(records) if r.fault and r.message},
     )
     made.invalid = _doubts(made, runs)
     return made

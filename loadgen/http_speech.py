@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 from playhead.engine.clock import monotonic
 from playhead.gateway.messages import Cancel, ClientMessage, Failed, Text
+from playhead.loadgen.dial import ELSEWHERE
 from playhead.loadgen.drive import Drive
 from playhead.loadgen.foreign import Utterance
 from playhead.loadgen.habits import Caller, Reports
 from playhead.loadgen.http_body import BadResponse, Response
 from playhead.loadgen.keys import REFUSED, key_headers
-from playhead.loadgen.line import Line, connect
+from playhead.loadgen.line import Line, connect, told
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.session import OPEN_TIMEOUT, SessionError, in_time
@@ -26,6 +27,7 @@ from playhead.loadgen.wav_head import NoWav, WavHead
 
 _NO_AUDIO = ("text/", "application/json")
 _FULL = frozenset({429, 503})
+_ABSENT = frozenset({404, 405})
 _RATE_HEADER = "x-sample-rate"  # of servers whose PCM is bare
 
 
@@ -155,12 +157,14 @@ class SpeechRequest:
             turn.take(audio, len(data), at)
 
     def _refused(self, status: int) -> Failed:
-        code = f"http_{status}"
+        code, hint = f"http_{status}", ""
         if status in REFUSED:
-            code = "refused_key"
+            code, hint = "refused_key", ": give a key with --key-from"
         elif status in _FULL:
             code = "overloaded"
-        return self._utterance.failed(code, f"HTTP status {status}", "200")
+        elif status in _ABSENT:
+            hint = f": {ELSEWHERE}"
+        return self._utterance.failed(code, f"HTTP status {status}{hint}", "200")
 
     def _pcm(self, body: bytes) -> bytes:
         """The samples of a piece of the body. Raises what :meth:`speak` names."""
@@ -196,7 +200,7 @@ async def connected(url: str, session: SpeechRequest) -> None:
     except TimeoutError:
         raise SessionError("no_answer", f"{url} gave no answer") from None
     except OSError as error:
-        raise SessionError("unreachable", f"cannot connect to {url}: {error.strerror}") from None
+        raise SessionError("unreachable", f"cannot connect to {url}: {told(error)}") from None
 
 
 def request(plan: Plan, dialect: Dialect, text: str) -> bytes:

@@ -6,6 +6,7 @@ Plain connections are read from the socket itself, for the kernel's stamp of eac
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
@@ -120,7 +121,7 @@ class PlainLine:
 
     def _end(self, error: OSError | None) -> None:
         self.abort()
-        self._receiver.closed("" if error is None else _told(error))
+        self._receiver.closed("" if error is None else told(error))
 
 
 class SecureLine(asyncio.Protocol):
@@ -146,7 +147,7 @@ class SecureLine(asyncio.Protocol):
         """Called by the event loop."""
         if self._transport is not None:
             self._transport = None
-            self._receiver.closed(_told(exc) if isinstance(exc, OSError) else "")
+            self._receiver.closed(told(exc) if isinstance(exc, OSError) else "")
 
     def write(self, data: bytes) -> None:
         """See :class:`Line`."""
@@ -191,5 +192,8 @@ async def _addresses(host: str, port: int) -> Sequence[tuple[Any, Any, int, str,
     return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-def _told(error: OSError) -> str:
+def told(error: OSError) -> str:
+    """Why, in the system's words: event loops put addresses and numbers in their place."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
     return error.strerror or str(error) or "the connection dropped"

@@ -40,8 +40,8 @@ RATE = 24_000
 class Script:
     """``chunks``: seconds after the end of the text, and samples. ``fault``: what to do wrong
     (``silence``, ``truncated``, ``wrong_rate``, ``hello``, ``full``, ``overloaded``, ``hang``,
-    ``drop``, ``garbage``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our clock
-    nothing is started. ``report_interval``: milliseconds. ``forget``: keep no reports."""
+    ``drop``, ``garbage``, ``clock``); empty for nothing. From ``freeze[0]`` to ``freeze[1]`` on our
+    clock nothing is started. ``report_interval``: milliseconds. ``forget``: keep no reports."""
 
     chunks: tuple[tuple[float, int], ...] = ((0.05, 4_800), (0.15, 9_600))
     fault: str = ""
@@ -185,10 +185,11 @@ class Conversation:
 
     def _audio(self, samples: int, number: int, final: bool) -> Audio:
         byte = b"\0" if self._script.fault == "silence" else b"\1"
+        back = 10.0 * number if self._script.fault == "clock" else 0.0  # seconds
         return Audio(
             seq=self._next(), epoch=self._epoch, index=number, position=self._samples,
             samples=samples, words=(), lane=Lane.BACKGROUND if number else Lane.URGENT,
-            slack=None, depth=0.0, sent=1_000 * monotonic(), final=final,
+            slack=None, depth=0.0, sent=1_000 * (monotonic() - back), final=final,
             data=byte * 2 * samples,
         )  # fmt: skip
 

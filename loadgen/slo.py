@@ -30,7 +30,7 @@ class Objective:
     def misses(self, made: Figures) -> list[str]:
         """What the figures lack; empty when they are good enough."""
         if not made.listener.utterances:
-            return ["nobody heard anything"]
+            return ["nobody heard anything", *self._faults(made)]
         found = [*self._faults(made), *self._stalls(made)]
         p95 = made.ttfa.p95 or 0.0
         if p95 > self.ttfa_p95:

@@ -8,6 +8,8 @@ from playhead.loadgen.judge import percentile
 from playhead.loadgen.slo import Objective, stall_bound
 from playhead.loadgen.tally import Tally
 
+MOST_TOLD = 160
+"""Characters of what a fault told."""
 COLUMNS = (
     ("who", 9),  # or as wide as the longest name
     ("rate/s", 7),
@@ -56,6 +58,9 @@ def notes(made: Figures) -> list[str]:
     if made.model:
         lines.append(f"{made.name}: model {made.model}")
     lines += [f"{made.name}: {miss}" for miss in Objective().misses(made)]
+    lines += [
+        f"{made.name}: {fault}: {_plain(told)}" for fault, told in sorted(made.examples.items())
+    ]
     if made.causes:
         blamed = ", ".join(f"{cause} {count}" for cause, count in made.causes.items())
         lines.append(f"{made.name}: stalls by cause: {blamed}")
@@ -66,13 +71,24 @@ def notes(made: Figures) -> list[str]:
             f"{_ms(wait.p50)} ms, p95 {_ms(wait.p95)} ms"
         )
     lines += _model(made) + _lanes(made)
+    return [*lines, *_confidence(made)]
+
+
+def _plain(told: str) -> str:
+    """A server's words on one line, and nothing in them that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in told)[:MOST_TOLD]
+
+
+def _confidence(made: Figures) -> list[str]:
+    """How little so many utterances prove."""
     heard = made.listener
+    if not heard.utterances:
+        return []
     bound = stall_bound(heard.utterances, heard.stalled)
-    lines.append(
+    return [
         f"{made.name}: {heard.stalled} of {heard.utterances} stalled; "
         f"true share below {bound:.2%} (95 %); seeds {', '.join(map(str, made.seeds))}"
-    )
-    return lines
+    ]
 
 
 def _model(made: Figures) -> list[str]:

@@ -62,6 +62,8 @@ def test_a_growing_backlog_misses() -> None:
 
 def test_silence_meets_nothing() -> None:
     assert LENIENT.misses(figures([run(record())])) == ["nobody heard anything"]
+    refused = figures([run(record(fault="refused_key"))])
+    assert STRICT.misses(refused) == ["nobody heard anything", "faults: 1 refused_key"]
 
 
 def test_confidence_grows_with_the_number_of_utterances() -> None:

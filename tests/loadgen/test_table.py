@@ -5,7 +5,7 @@ from loadgen_kit import chunk, record, run
 from playhead.loadgen.figures import figures
 from playhead.loadgen.listener import Stall
 from playhead.loadgen.record import Record
-from playhead.loadgen.table import notes, progress, table, verdict
+from playhead.loadgen.table import MOST_TOLD, notes, progress, table, verdict
 from playhead.loadgen.tally import Tally
 
 
@@ -106,6 +106,20 @@ def test_a_fault_is_named_in_the_summary_and_is_never_a_good_number(fault: str) 
     made = figures([run(heard(fault=fault), heard())])
     assert verdict(made) == "missed"
     assert f"strict, 1/s: faults: 1 {fault}" in notes(made)
+
+
+def test_a_server_may_say_what_it_likes_on_one_line() -> None:
+    long = "no\x1b[2J\n" + 300 * "x"
+    made = figures([run(heard(fault="failed", message=long), heard(fault="failed", message="2"))])
+    (told,) = [note for note in notes(made) if note.startswith("strict, 1/s: failed: ")]
+    assert told == "strict, 1/s: failed: no [2J " + (MOST_TOLD - 7) * "x"
+
+
+def test_of_nobody_no_share_is_told() -> None:
+    assert notes(figures([run(record(fault="timeout"))])) == [
+        "strict, 1/s: nobody heard anything",
+        "strict, 1/s: faults: 1 timeout",
+    ]
 
 
 def test_the_model_is_named() -> None:
