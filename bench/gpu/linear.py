@@ -11,6 +11,7 @@ linear.json to $OUT, or here. Needs a CUDA device.
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import multiprocessing
@@ -31,11 +32,12 @@ from playhead.engine.models.qwen3_tts import lm_triton
 from playhead.engine.models.qwen3_tts.linear_triton import Cut, linear
 from torch import Tensor
 from torch.nn import functional as F
+from triton.runtime.errors import OutOfResources
 
 CUTS = [
     Cut(tile, step, warps, stages)
     for tile, step, warps, stages in itertools.product((16, 32, 64), (128, 256), (4, 8), (3, 5))
-    if (warps == 4) == (tile < 64) and (2 * tile + 64) * step * (stages - 1) * 2 <= 200 << 10
+    if (warps == 4) == (tile < 64)
 ]
 SPREAD = 200 << 20
 """Bytes of weights that calls take turns on: several times the cache."""
@@ -115,7 +117,8 @@ class Bench:
 def compile_some(jobs: list[tuple[str, int, Cut]]) -> None:
     """In a process of its own: the compiled kernels stay in triton's cache."""
     for kind, rows, cut in jobs:
-        Bench(Product("", 1024, 1024, kind), rows).ours(cut)(0)
+        with contextlib.suppress(OutOfResources):
+            Bench(Product("", 1024, 1024, kind), rows).ours(cut)(0)
 
 
 def compile_all(rows: list[int]) -> None:
@@ -137,8 +140,9 @@ def sweep(models: list[str], rows: list[int]) -> list[dict[str, Any]]:
             theirs = microseconds(bench.library)
             times = []
             for cut in CUTS:
-                error = (bench.ours(cut)(0).float() - wanted).norm() / wanted.norm()
-                times.append((microseconds(bench.ours(cut)), float(error), cut))
+                with contextlib.suppress(OutOfResources):
+                    error = (bench.ours(cut)(0).float() - wanted).norm() / wanted.norm()
+                    times.append((microseconds(bench.ours(cut)), float(error), cut))
             times.sort()
             row = {"model": model, "product": product.name, "rows": count, "library_us": theirs}
             found.append({**row, "ours": times})

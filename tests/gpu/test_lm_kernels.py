@@ -15,6 +15,7 @@ from playhead.engine.models.qwen3_tts.layers import (
     close_layer,
     enter_layer,
     project,
+    read_out,
     rms_norm,
 )
 from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
@@ -79,7 +80,15 @@ def test_norm(width: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape[0]))
 @pytest.mark.parametrize("rows", [(1,), (2, 3)] if INTERPRETED else [(1,), (7,), (2, 9)], ids=str)
-def test_a_layer(rows: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("most", [0, lm_triton.MOST_ROWS], ids=["library", "few rows"])
+def test_a_layer(
+    most: int,
+    rows: tuple[int, ...],
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lm_triton, "MOST_ROWS", most)
     hidden, heads, kv_heads, width, _ = shape
     entry, leave = weights(shape, dtype)
     x = noise(*rows, hidden, dtype=dtype)
@@ -91,6 +100,14 @@ def test_a_layer(rows: tuple[int, ...], shape: tuple[int, ...], dtype: torch.dty
     close(lm_triton.project(x, entry, 1e-6), project(x, entry, 1e-6))
     attended = noise(*rows, heads * width, seed=9, dtype=dtype)
     close(lm_triton.close(x.clone(), attended, leave, 1e-6), close_layer(x, attended, leave, 1e-6))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", [1, 20, 70, 129] if not INTERPRETED else [1, 17])
+def test_what_reads_a_state_out(rows: int, dtype: torch.dtype) -> None:
+    x = noise(rows, 2, 64, dtype=dtype)[:, 1]
+    gain, weight = 1 + 0.1 * noise(64, dtype=dtype), noise(96, 64, seed=1, dtype=dtype)
+    close(lm_triton.read_out(x, gain, weight, 1e-6), read_out(x, gain, weight, 1e-6))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

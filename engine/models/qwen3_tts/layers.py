@@ -140,9 +140,14 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + turned * sin
 
 
+def read_out(x: Tensor, gain: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """Norm and product: ``x`` [..., hidden], ``weight`` [width, hidden] to [..., width]."""
+    return F.linear(rms_norm(x, gain, eps), weight)
+
+
 def project(x: Tensor, weights: Entry, eps: float) -> Tensor:
     """Norm and projections: ``x`` [..., hidden] to [..., q_width + 2 * kv_width]."""
-    return F.linear(rms_norm(x, weights.norm, eps), weights.qkv)
+    return read_out(x, weights.norm, weights.qkv, eps)
 
 
 def turn_heads(
@@ -254,6 +259,7 @@ class LayerOps:
     norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
     over_slots: Callable[[Tensor, Entry, Tensor, Tensor, Slotted, float], Tensor] = attend_slots
     over_few: Callable[[Tensor, Entry, Tensor, Tensor, Few, float], Tensor] = attend_few
+    read_out: Callable[[Tensor, Tensor, Tensor, float], Tensor] = read_out
     draw: Callable[[Tensor, Sampling, Tensor], Tensor] = draw
 
 

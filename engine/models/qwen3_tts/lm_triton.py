@@ -2,7 +2,8 @@
 
 A frame step at small batches is a thousand short kernels in a row, so what counts is their number:
 norm; norm of heads and rotation; residual and norm; gate; and a draw are one kernel each, and so is
-all that attention needs (``attention_triton``). Arithmetic is float32 inside. Needs triton, which
+all that attention needs (``attention_triton``). Of few rows the matrix products take most of it in
+(``linear_triton``). Arithmetic is float32 inside. Needs triton, which
 comes with torch for CUDA.
 """
 
@@ -11,6 +12,7 @@ import triton
 import triton.language as tl
 from playhead.engine.models.qwen3_tts.attention_triton import over_few, over_slots
 from playhead.engine.models.qwen3_tts.layers import Entry, Exit, LayerOps
+from playhead.engine.models.qwen3_tts.linear_triton import MOST_ROWS, linear
 from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
 from torch import Tensor
 from torch.nn import functional as F
@@ -128,7 +130,14 @@ def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 def project(x: Tensor, weights: Entry, eps: float) -> Tensor:
     """See ``layers.project``."""
-    return F.linear(norm(x, weights.norm, eps), weights.qkv)
+    return read_out(x, weights.norm, weights.qkv, eps)
+
+
+def read_out(x: Tensor, gain: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """See ``layers.read_out``."""
+    if _few(x):
+        return linear(x, weight, gain=gain, eps=eps)
+    return F.linear(norm(x, gain, eps), weight)
 
 
 def enter(
@@ -151,6 +160,10 @@ def enter(
 
 def close(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
     """See ``layers.close_layer``."""
+    if _few(x):
+        total = linear(attended, weights.out, more=x)
+        gated = linear(total, weights.gate_up, gain=weights.norm, eps=eps, gated=True)
+        return linear(gated, weights.down, more=total)
     x = x.contiguous()
     width = x.shape[-1]
     more = F.linear(attended, weights.out)
@@ -164,6 +177,10 @@ def close(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
     _gate[(both.shape[0], triton.cdiv(inner, GATE_BLOCK))](both, gated, inner, GATE_BLOCK)
     total.view(-1, width).addmm_(gated, weights.down.t())
     return total
+
+
+def _few(x: Tensor) -> bool:
+    return x.numel() // x.shape[-1] <= MOST_ROWS
 
 
 def draw_code(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
@@ -181,4 +198,4 @@ def draw_code(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
     return out
 
 
-FUSED_OPS = LayerOps(enter, close, project, norm, over_slots, over_few, draw_code)
+FUSED_OPS = LayerOps(enter, close, project, norm, over_slots, over_few, read_out, draw_code)

@@ -110,7 +110,7 @@ class Predictor:
     def fill(self, hidden: Tensor, first: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
         """Codes of a frame, int64 [B, groups], from the talker's ``hidden`` [B, talker hidden]
         and code 0 ``first`` [B]. ``uniform`` [B, groups]: column g decides code g."""
-        batch, shape = hidden.shape[0], self.stack.shape
+        batch, stack, shape = hidden.shape[0], self.stack, self.stack.shape
         kv = (shape.layers, 2, batch, self.groups, shape.kv_heads, shape.head_dim)
         memory = hidden.new_empty(kv)
         start = hidden if self.projection is None else self.projection(hidden)
@@ -119,7 +119,7 @@ class Predictor:
         codes, at = [first], 0
         for group in range(1, self.groups):
             last = self._pass(x, at, memory)
-            logits = F.linear(last, self.heads[group - 1])
+            logits = self.ops.read_out(last, stack.norm, self.heads[group - 1], shape.eps)
             code = self.ops.draw(logits, rule, uniform[:, group])
             codes.append(code)
             at += x.shape[1]
@@ -140,7 +140,8 @@ class Predictor:
         return self.projection(rows)
 
     def _pass(self, x: Tensor, at: int, memory: Tensor) -> Tensor:
-        """Positions ``at`` .. of ``x`` [B, T, hidden]; the normed state of the last [B, hidden]."""
+        """Positions ``at`` .. of ``x`` [B, T, hidden]; what the last norm takes of the last of them
+        [B, hidden]."""
         shape, ops = self.stack.shape, self.ops
         for index, (entry, leave) in enumerate(self.stack.layers):
             qkv = ops.project(x, entry, shape.eps)
@@ -151,4 +152,4 @@ class Predictor:
                 attended.append(ops.over_few(qkv[:, step], entry, cos, sin, memory_at, shape.eps))
             whole = torch.stack(attended, dim=1) if len(attended) > 1 else attended[0][:, None]
             x = ops.close(x, whole, leave, shape.eps)
-        return ops.norm(x[:, -1], self.stack.norm, shape.eps)
+        return x[:, -1]
