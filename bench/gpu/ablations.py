@@ -2,11 +2,13 @@
 
     python bench/gpu/ablations.py --rate 150 --gateways 4 --variants lanes ahead
     python bench/gpu/ablations.py --rate 120 --gateways 4 --variants signals
+    python bench/gpu/ablations.py --gateways 4 --variants base@200:0,1,2 one-stream@200 base@1
     python bench/gpu/ablations.py --rate 150 --gateways 4 --variants base --start flat
 
 Starts `playhead serve --model qwen3-tts` with random weights (60 to 100 s) and, without starting
 it anew, measures each variant with the same arrivals and listeners (warm-up, window and what is
-still in flight: about 35 s each). A group names several variants:
+still in flight: about 35 s each). NAME@RATE or NAME@RATE:SEED,SEED is a variant at a rate or with
+seeds of its own. A group names several variants:
 
     lanes    base, one-stream (all lanes on one stream of the device), serial (and one at a time)
     signals  none, estimated and reported playheads with leads of 1 and 1.5 s, learned leads; the
@@ -89,13 +91,19 @@ GROUPS = {
 LANES = ("lm", "background", "urgent")
 
 
-def chosen(names: list[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Names of cases, groups written out."""
-    out: list[str] = []
-    for name in names:
+def chosen(
+    args: argparse.Namespace, parser: argparse.ArgumentParser
+) -> list[tuple[str, argparse.Namespace]]:
+    """Names of cases, groups written out, each with the settings of its load."""
+    out: list[tuple[str, argparse.Namespace]] = []
+    for wanted in args.variants:
+        name, _, load = wanted.partition("@")
+        rate, _, seeds = load.partition(":")
         if name not in GROUPS and name not in CASES:
             parser.error(f"{name} is no variant: {', '.join([*GROUPS, *CASES])}")
-        out += GROUPS.get(name, (name,))
+        own = {"rate": float(rate or args.rate), "seeds": seeds or args.seeds}
+        settings = argparse.Namespace(**{**vars(args), **own})
+        out += [(one, settings) for one in GROUPS.get(name, (name,))]
     return out
 
 
@@ -139,7 +147,7 @@ def measure(
 def show(name: str, row: dict[str, Any]) -> None:
     """One line of the table."""
     if "failed" in row:
-        print(f"{name:14} FAILED {row['failed']}", flush=True)
+        print(f"{name:14} {row['rate']:5g} FAILED {row['failed']}", flush=True)
         return
     heard, ttfa, told = row["listener"], row["ttfa"], row["server"]
     ms = [f"{1e3 * ttfa[p]:7.1f}" if ttfa[p] is not None else "      -" for p in ("p50", "p95")]
@@ -149,7 +157,7 @@ def show(name: str, row: dict[str, Any]) -> None:
     steps = told.get("playhead_lane_batch_count" + label.format("lm"), 0) or 1
     worst, held, c100 = heard["worst"] or 0.0, row["held"] or 0.0, heard["c100"] or 0.0
     print(
-        f"{name:14} {heard['utterances']:6d} {ms[0]} {ms[1]} {heard['stalled']:7d}"
+        f"{name:14} {row['rate']:5g} {heard['utterances']:6d} {ms[0]} {ms[1]} {heard['stalled']:7d}"
         f" {1e3 * worst:6.0f} {c100:7.4f} {held:5.2f} {row['peak_in_flight']:5d}"
         f" {row['cores']:6.2f}"
         f" {row['gpu_busy']:5.0%}  {' '.join(f'{share:4.0%}' for share in busy)}"
@@ -158,7 +166,7 @@ def show(name: str, row: dict[str, Any]) -> None:
     )
 
 
-def arguments() -> tuple[argparse.Namespace, list[str]]:
+def arguments() -> tuple[argparse.Namespace, list[tuple[str, argparse.Namespace]]]:
     """What is asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -171,7 +179,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     options.add_gateways(parser)
     options.add_load(parser, warmup=5.0, window=15.0, processes=8)
     args = parser.parse_args()
-    return args, chosen(args.variants, parser) * args.repeat
+    return args, chosen(args, parser) * args.repeat
 
 
 def main() -> None:
@@ -188,16 +196,15 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     try:
         measure(server, CASES["base"], options.briefly(args, rate=5.0), env)
-        print(f"{args.rate:g} requests a second")
         print(
-            "variant         heard TTFA p50     p95 stalled  worst    C100  held  peak  cores   GPU"
-            "  lm, background, urgent busy; batch"
+            "variant         rate  heard TTFA p50     p95 stalled  worst    C100  held  peak  cores"
+            "   GPU  lm, background, urgent busy; batch"
         )
-        for name in names:
+        for name, load in names:
             switch(order, name, CASES[name])
-            row = measure(server, CASES[name], args, env)
-            rows.append({"variant": name, "start": args.start, "rate": args.rate, **row})
-            show(name, row)
+            row = measure(server, CASES[name], load, env)
+            rows.append({"variant": name, "start": args.start, "rate": load.rate, **row})
+            show(name, rows[-1])
             facts = {**server.about(), "cores": os.cpu_count(), "settings": vars(args)}
             text = json.dumps({**facts, "rows": rows}, indent=1, default=str)
             out = args.out / f"ablations-{args.start}.json"
