@@ -68,7 +68,11 @@ class Connection:
             self._silent.sent(message, clock.monotonic())
 
     def close(self, code: int, reason: str) -> None:
-        """Close once everything queued has been written."""
+        """Close once everything queued has been written. The session has ended, or goes on
+        elsewhere: it need not wait for the socket to be freed."""
+        if self._silent is not None:
+            self._silent.stop()
+        self._host = self._silent = None
         self._line.close(code, reason)
 
     # -- user of the line ---------------------------------------------------------------------

@@ -19,6 +19,7 @@ from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway import gpu, logs, signals
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.agent import Agent
+from playhead.gateway.allocator import keep_thresholds
 from playhead.gateway.api.listener import open_api
 from playhead.gateway.engines import EngineSource, find_engine
 from playhead.gateway.gpu import GpuCollector
@@ -44,15 +45,15 @@ EXIT_ENGINE_DEAD: Final = 70
 ENGINE_CHECK: Final = 0.2
 THREAD_PATIENCE: Final = 1.0
 SWITCH_INTERVAL: Final = 0.0005
-GC_THRESHOLDS: Final = (2_000, 10, 20)
-"""Three times as seldom as Python's own, and six times for the oldest generation: each collection
-looks through thousands of sessions (a sixth of what a new one costs), while those that end are
-garbage in cycles, of which ten times as seldom was measured to pile up."""
+GC_THRESHOLDS: Final = (10_000, 20, 100)
+"""Far more seldom than Python's own: a full collection looks through thousands of sessions while
+all others wait, and those that end are no garbage (test_no_cycles.py)."""
 
 
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
     configure_logging(settings.log_level, settings.log_format)
+    keep_thresholds()
     try:
         guard = Guard(settings)
     except SettingsError as error:
