@@ -12,9 +12,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-MOST_ROWS = 128
-"""Beyond so many rows arithmetic counts, not the reading of weights: measured
-(bench/gpu/linear.py)."""
+MOST_ROWS = 16
+"""Of more the vendor's library with separate kernels around it is as fast or faster, as it is for
+what comes before attention; of one row the predictor's products take three quarters of its time:
+measured (bench/gpu/linear.py)."""
 LEAST_ROWS = 16
 
 
@@ -22,10 +23,10 @@ class Cut(NamedTuple):
     """How a product is cut: rows of the weight a program takes, its stride through them, and the
     program's warps and stages."""
 
-    tile: int = 32
-    step: int = 128
-    warps: int = 4
-    stages: int = 4
+    tile: int
+    step: int
+    warps: int
+    stages: int
 
 
 @triton.jit
@@ -84,7 +85,7 @@ def linear(
     width = weight.shape[0] // 2 if gated else weight.shape[0]
     flat = x.reshape(rows, depth)
     out = x.new_empty((*x.shape[:-1], width))
-    tile, step, warps, stages = cut or _cut(width, depth)
+    tile, step, warps, stages = cut or _cut(width, depth, gated)
     batch = min(64, max(LEAST_ROWS, triton.next_power_of_2(rows)))
     _linear[(width // tile, triton.cdiv(rows, batch))](
         flat, gain, weight, more, out, rows, width, depth, flat.stride(0), eps,
@@ -94,10 +95,10 @@ def linear(
     return out
 
 
-def _cut(width: int, depth: int) -> Cut:
-    """Enough programs for all of the device, and as few as that takes."""
-    tile = 16 if width <= 2048 else 32
-    return Cut(_dividing(tile, width), _dividing(128, depth))
+def _cut(width: int, depth: int, gated: bool) -> Cut:
+    """The best of bench/gpu/linear.py for few rows, or the next smaller that divides the sizes."""
+    best = Cut(64, 128, 8, 5) if gated else Cut(32, 256, 4, 5)
+    return best._replace(tile=_dividing(best.tile, width), step=_dividing(best.step, depth))
 
 
 def _dividing(size: int, whole: int) -> int:

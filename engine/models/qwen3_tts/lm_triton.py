@@ -2,8 +2,8 @@
 
 A frame step at small batches is a thousand short kernels in a row, so what counts is their number:
 norm; norm of heads and rotation; residual and norm; gate; and a draw are one kernel each, and so is
-all that attention needs (``attention_triton``). Of few rows the matrix products take most of it in
-(``linear_triton``). Arithmetic is float32 inside. Needs triton, which
+all that attention needs (``attention_triton``). Of very few rows the products after attention
+take in what is around them (``linear_triton``). Arithmetic is float32 inside. Needs triton, which
 comes with torch for CUDA.
 """
 
@@ -135,8 +135,6 @@ def project(x: Tensor, weights: Entry, eps: float) -> Tensor:
 
 def read_out(x: Tensor, gain: Tensor, weight: Tensor, eps: float) -> Tensor:
     """See ``layers.read_out``."""
-    if _few(x):
-        return linear(x, weight, gain=gain, eps=eps)
     return F.linear(norm(x, gain, eps), weight)
 
 
@@ -160,7 +158,7 @@ def enter(
 
 def close(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
     """See ``layers.close_layer``."""
-    if _few(x):
+    if x.numel() // x.shape[-1] <= MOST_ROWS:
         total = linear(attended, weights.out, more=x)
         gated = linear(total, weights.gate_up, gain=weights.norm, eps=eps, gated=True)
         return linear(gated, weights.down, more=total)
@@ -177,10 +175,6 @@ def close(x: Tensor, attended: Tensor, weights: Exit, eps: float) -> Tensor:
     _gate[(both.shape[0], triton.cdiv(inner, GATE_BLOCK))](both, gated, inner, GATE_BLOCK)
     total.view(-1, width).addmm_(gated, weights.down.t())
     return total
-
-
-def _few(x: Tensor) -> bool:
-    return x.numel() // x.shape[-1] <= MOST_ROWS
 
 
 def draw_code(logits: Tensor, rule: Sampling, uniform: Tensor) -> Tensor:
