@@ -16,6 +16,7 @@ from playhead.engine.models.qwen3_tts.calls import counted
 from playhead.engine.models.qwen3_tts.codec_layers import (
     Conv,
     LatentStage,
+    Reader,
     Snake,
     WaveformStage,
     dense_layer,
@@ -99,9 +100,11 @@ class CodecDecoder(nn.Module):
             stages.append(WaveformStage(tensors, name, owed, self.layout, ops))
             owed = stages[-1].owed
         self.stages = nn.ModuleList(stages)
-        self.snake = Snake(tensors, f"decoder.{rates + 1}", owed, ops)
+        self.snake = Snake(tensors, f"decoder.{rates + 1}", owed)
         last = tensors[f"decoder.{rates + 2}.conv.weight"].squeeze(0).t()
         self.last_place = self.layout.reserve(last.shape[0] - 1, last.shape[1])
+        readers = [stage.reader for stage in stages]
+        self._readers = [*readers, Reader(self.snake, self.last_place)]
         self.last = nn.Buffer(last.contiguous().float())
         self.last_bias = nn.Buffer(tensors[f"decoder.{rates + 2}.conv.bias"].float())
 
@@ -150,11 +153,11 @@ class CodecDecoder(nn.Module):
         """Latents at the frame rate to PCM."""
         for latent in self.latent:
             x = latent(x, columns)
-        x = self.first(extend(x, self.first.place, columns))
-        for stage in self.stages:
-            x = stage(x, columns)
-        extended = self.snake.extend(x, self.last_place, columns)
-        return self.ops.fold(extended, self.last, self.last_bias)
+        extended = extend(x, self.first.place, columns)
+        _, active = self.first.into(self._readers[0], extended, columns, raw=False)
+        for stage, following in zip(self.stages, self._readers[1:], strict=True):
+            active = stage(following, active, columns)
+        return self.ops.fold(active, self.last, self.last_bias)
 
 
 class _Primed(NamedTuple):

@@ -8,11 +8,14 @@ A transposed convolution whose kernel spans ``m`` strides is an ordinary causal 
 ``m`` taps that yields ``stride`` output columns per input column, side by side in its channels.
 
 The bias of a convolution is added where its output is read next, in one pass with the activation:
-a layer says in ``owed`` what its reader has to add.
+a layer says in ``owed`` what its reader has to add. What follows a convolution belongs to its call:
+an accelerator does both in one kernel.
 """
 
+from typing import NamedTuple
+
 import torch
-from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
+from playhead.engine.models.qwen3_tts.codec_ops import TorchOps, Unit, Wave
 from playhead.engine.models.qwen3_tts.codec_spec import DILATIONS, OVERLAP
 from playhead.engine.models.qwen3_tts.codec_state import Columns, Layout, Place
 from playhead.engine.models.qwen3_tts.weights import Tensors
@@ -34,16 +37,22 @@ class Conv(nn.Module):
         super().__init__()
         _, channels, kernel = weight.shape
         self.place = layout.reserve((kernel - 1) * dilation, channels)
-        self.dilation = dilation
+        self.dilation, self.ops = dilation, ops
         flat = weight.to(ops.dtype).unsqueeze(2)
         self.weight = nn.Buffer(flat.contiguous(memory_format=torch.channels_last))
 
     def forward(self, extended: torch.Tensor) -> torch.Tensor:
         """[B, columns + T, in] -> [B, T, out]."""
-        image = extended.transpose(1, 2).unsqueeze(2)
-        out = F.conv2d(image, self.weight, dilation=(1, self.dilation))
-        # A view already, unless the library chose another layout.
-        return out.squeeze(2).transpose(1, 2).contiguous()
+        return self.ops.conv(extended, self.weight, self.dilation)
+
+    def into(
+        self, reader: "Reader", extended: torch.Tensor, columns: Columns, *, raw: bool = True
+    ) -> tuple[torch.Tensor | None, torch.Tensor]:
+        """The same, [B, T * r, C], None unless ``raw`` is wanted, and what the reader reads."""
+        wave = reader.wave(columns)
+        x, active = self.ops.convolve(extended, self.weight, self.dilation, wave, raw=raw)
+        columns.keep(reader.place, active)
+        return x, active
 
 
 class Snake(nn.Module):
@@ -57,23 +66,26 @@ class Snake(nn.Module):
     height: torch.Tensor
     bias: torch.Tensor
 
-    def __init__(self, tensors: Tensors, name: str, bias: torch.Tensor, ops: TorchOps) -> None:
+    def __init__(self, tensors: Tensors, name: str, bias: torch.Tensor) -> None:
         super().__init__()
-        self.ops = ops
         self.frequency = nn.Buffer(tensors[f"{name}.alpha"].float().exp())
         self.height = nn.Buffer(1.0 / (tensors[f"{name}.beta"].float().exp() + SNAKE_FLOOR))
         self.bias = nn.Buffer(bias.float())
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[B, T, C] -> [B, T, C]."""
-        return self.ops.snake(x, self.frequency, self.height, self.bias)
+    def wave(self, past: torch.Tensor | None = None) -> Wave:
+        """The activation behind the past columns of the convolution that reads it."""
+        return Wave(self.frequency, self.height, self.bias, past)
 
-    def extend(self, x: torch.Tensor, place: Place, columns: Columns) -> torch.Tensor:
-        """The same behind the past columns of the convolution that reads it."""
-        past = columns.past(place)
-        extended = self.ops.snake(x, self.frequency, self.height, self.bias, past)
-        columns.keep(place, extended)
-        return extended
+
+class Reader(NamedTuple):
+    """An activation, and where the convolution that reads it has its past columns."""
+
+    snake: Snake
+    place: Place
+
+    def wave(self, columns: Columns) -> Wave:
+        """The activation of a chunk."""
+        return self.snake.wave(columns.past(self.place))
 
 
 def extend(x: torch.Tensor, place: Place, columns: Columns) -> torch.Tensor:
@@ -99,16 +111,28 @@ class ResidualUnit(nn.Module):
     ) -> None:
         super().__init__()
         self.ops = ops
-        self.before = Snake(tensors, f"{name}.act1", bias, ops)
         self.conv = Conv(tensors[f"{name}.conv1.conv.weight"], layout, ops, dilation)
-        self.after = Snake(tensors, f"{name}.act2", tensors[f"{name}.conv1.conv.bias"], ops)
+        self.before = Snake(tensors, f"{name}.act1", bias)
+        self.reader = Reader(self.before, self.conv.place)
+        self.after = Snake(tensors, f"{name}.act2", tensors[f"{name}.conv1.conv.bias"])
         self.mix = nn.Buffer(tensors[f"{name}.conv2.conv.weight"].squeeze(2).to(ops.dtype))
         self.owed = bias + tensors[f"{name}.conv2.conv.bias"]
 
-    def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
-        """[B, T, C] -> [B, T, C], overwriting x."""
-        inner = self.conv(self.before.extend(x, self.conv.place, columns))
-        return self.ops.accumulate(x, self.after(inner), self.mix)
+    def forward(
+        self,
+        reader: Reader,
+        x: torch.Tensor,
+        extended: torch.Tensor,
+        columns: Columns,
+        *,
+        raw: bool,
+    ) -> torch.Tensor:
+        """``x`` [B, T, C], overwritten by the result where ``raw`` is wanted, and its first
+        activation, which has been done, ``extended``; returns what the reader reads."""
+        parts = Unit(self.conv.weight, self.conv.dilation, self.after.wave(), self.mix)
+        active = self.ops.unit(x, extended, parts, reader.wave(columns), raw=raw)
+        columns.keep(reader.place, active)
+        return active
 
 
 class WaveformStage(nn.Module):
@@ -118,10 +142,10 @@ class WaveformStage(nn.Module):
         self, tensors: Tensors, name: str, bias: torch.Tensor, layout: Layout, ops: TorchOps
     ) -> None:
         super().__init__()
-        self.snake = Snake(tensors, f"{name}.0", bias, ops)
         weight = tensors[f"{name}.1.conv.weight"]
         self.conv = Conv(tap_weight(weight, weight.shape[2] // OVERLAP), layout, ops)
-        self.out = weight.shape[1]
+        self.snake = Snake(tensors, f"{name}.0", bias)
+        self.reader = Reader(self.snake, self.conv.place)
         self.owed = tensors[f"{name}.1.conv.bias"]
         units = []
         for index, dilation in enumerate(DILATIONS):
@@ -129,14 +153,15 @@ class WaveformStage(nn.Module):
             units.append(unit)
             self.owed = unit.owed
         self.units = nn.ModuleList(units)
+        self._readers = [unit.reader for unit in units]
 
-    def forward(self, x: torch.Tensor, columns: Columns) -> torch.Tensor:
-        """[B, T, C] -> [B, T * stride, C / 2]."""
-        x = self.conv(self.snake.extend(x, self.conv.place, columns))
-        x = x.reshape(x.shape[0], -1, self.out)
-        for unit in self.units:
-            x = unit(x, columns)
-        return x
+    def forward(self, reader: Reader, extended: torch.Tensor, columns: Columns) -> torch.Tensor:
+        """``extended`` [B, 1 + T, C], what ``self.reader`` has made; returns what the next one
+        makes of [B, T * stride, C / 2]."""
+        x, active = self.conv.into(self._readers[0], extended, columns)
+        for unit, following in zip(self.units, [*self._readers[1:], reader], strict=True):
+            active = unit(following, x, active, columns, raw=following is not reader)
+        return active
 
 
 class LatentStage(nn.Module):

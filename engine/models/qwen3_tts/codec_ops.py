@@ -111,6 +111,14 @@ class TorchOps:
         x.view(-1, x.shape[2]).addmm_(y.view(-1, y.shape[2]), weight.t())
         return x
 
+    def conv(self, extended: torch.Tensor, weight: torch.Tensor, dilation: int) -> torch.Tensor:
+        """A causal convolution without its bias, channels-last: [B, (taps - 1) * dilation + T, in]
+        by ``weight`` [out, in, 1, taps] -> [B, T, out]."""
+        image = extended.transpose(1, 2).unsqueeze(2)
+        out = F.conv2d(image, weight, dilation=(1, dilation))
+        # A view already, unless the library chose another layout.
+        return out.squeeze(2).transpose(1, 2).contiguous()
+
     def convolve(
         self,
         extended: torch.Tensor,
@@ -120,17 +128,14 @@ class TorchOps:
         *,
         raw: bool = True,
     ) -> tuple[torch.Tensor | None, torch.Tensor]:
-        """A causal convolution without its bias, then the activation that reads it.
+        """:meth:`conv` and the activation that reads it. The out channels are r times those of
+        ``wave``: r columns side by side.
 
-        ``extended`` [B, (taps - 1) * dilation + T, in], ``weight`` [out, in, 1, taps]
-        channels-last. The out channels are r times those of ``wave``: r columns side by side.
         Returns the convolution [B, T * r, C], None unless ``raw`` is wanted, and what ``wave``
         makes of it behind its past columns, [B, past + T * r, C].
         """
-        image = extended.transpose(1, 2).unsqueeze(2)
-        made = F.conv2d(image, weight, dilation=(1, dilation)).squeeze(2).transpose(1, 2)
-        # A view already, unless the library chose another layout.
-        x = made.contiguous().view(extended.shape[0], -1, wave.bias.shape[0])
+        made = self.conv(extended, weight, dilation)
+        x = made.view(made.shape[0], -1, wave.bias.shape[0])
         return x if raw else None, self.activate(x, wave)
 
     def unit(
