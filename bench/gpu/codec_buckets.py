@@ -6,8 +6,9 @@ Builds the published configuration with random weights on one CUDA device and me
 - fp32: plain torch, float32 without TF32: the yardstick
 - bf16: the same code in bfloat16
 - compiled: the same, its convolutional part through torch.compile, shape by shape
-- fused: bfloat16 with the project's Triton kernels
-- fused16: the same in float16
+- fused: bfloat16 with the project's Triton kernels between the library's convolutions
+- own: bfloat16 with the project's convolutions too, as it is served
+- own16: the same in float16
 
 each as a CUDA graph, in seconds of audio per second. Errors are relative L2 norms against fp32 on
 fresh random codes, over streams longer than the attention window.
@@ -34,6 +35,7 @@ from triton.errors import TritonError
 source_tree.link()
 
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
+from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
 from playhead.engine.models.qwen3_tts.codec_graphs import CodecGraph, CodecGraphs
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
@@ -61,13 +63,15 @@ BUCKETS: dict[str, list[Bucket]] = {
         *((1, 1), (8, 1), (32, 1), (64, 1), (128, 1), (1, 4), (8, 4), (32, 4), (64, 4), (128, 4)),
         *((256, 4), (8, 12), (64, 12)),
     ],
-    "fused16": [(1, 1), (8, 4), (64, 4)],
+    "own16": [(1, 1), (8, 4), (64, 4)],
 }
+BUCKETS["own"] = BUCKETS["fused"]
 QUICK: dict[str, list[Bucket]] = {
     "fp32": [(8, 4)],
     "bf16": [(8, 4)],
     "fused": [(1, 1), (8, 4), (64, 4)],
-    "fused16": [(64, 4)],
+    "own": [(1, 1), (8, 1), (8, 4), (24, 4), (24, 8), (32, 4), (64, 4), (64, 8)],
+    "own16": [(64, 4)],
 }
 
 
@@ -102,7 +106,8 @@ def codecs(tensors: Tensors) -> dict[str, Callable[[], Codec]]:
         "bf16": lambda: build(CodecDecoder, TorchOps(torch.bfloat16)),
         "compiled": lambda: build(CompiledDecoder, TorchOps(torch.bfloat16)),
         "fused": lambda: build(CodecDecoder, TritonOps(torch.bfloat16)),
-        "fused16": lambda: build(CodecDecoder, TritonOps(torch.float16)),
+        "own": lambda: build(CodecDecoder, FusedOps(torch.bfloat16)),
+        "own16": lambda: build(CodecDecoder, FusedOps(torch.float16)),
     }
 
 
@@ -260,8 +265,8 @@ def profile(codec: Codec, bucket: Bucket) -> list[dict[str, Any]]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few buckets, no compiled variant")
-    parser.add_argument("--variants", default="fp32,bf16,fused,fused16,compiled")
-    parser.add_argument("--profile", metavar="BxT", help="list the kernels of one fused bucket")
+    parser.add_argument("--variants", default="fp32,bf16,fused,own,own16,compiled")
+    parser.add_argument("--profile", metavar="BxT", help="list the kernels of one bucket as served")
     return parser.parse_args()
 
 
@@ -290,7 +295,7 @@ def main() -> None:
         except (RuntimeError, TritonError):  # the other variants are still worth measuring
             report["faults"].append(traceback.format_exc())
             print(report["faults"][-1], flush=True)
-        if name == "fused" and options.profile:
+        if name == "own" and options.profile:
             batch, frames = map(int, options.profile.split("x"))
             report["profile"] = profile(codec, (batch, frames))
     report["peak_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)

@@ -6,6 +6,8 @@ the interpreter multiplies bfloat16 matrices wrongly).
 """
 
 import os
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,13 @@ if not (INTERPRETED or torch.cuda.is_available()):
     pytest.skip("needs a CUDA device or TRITON_INTERPRET=1", allow_module_level=True)
 
 from playhead.engine.models.qwen3_tts import codec_conv_triton as fused
+from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
 from playhead.engine.models.qwen3_tts.codec_conv_triton import Tile
+from playhead.engine.models.qwen3_tts.codec_fused import EVERY, FusedOps
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps, Unit, Wave, full_float32
+from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
+from playhead.engine.models.qwen3_tts.presets import codec_config
+from playhead.engine.models.qwen3_tts.weights import random_tensors
 
 DEVICE = "cpu" if INTERPRETED else "cuda"
 # The device's sine is an approximation.
@@ -132,3 +139,42 @@ def test_float16_stays_finite_and_a_nan_visible() -> None:
     assert found[0].isfinite().all()
     assert found[1, 2].isnan().all()
     assert found[1, :2].isfinite().all()
+
+
+SMALL = Tile(16, 16, 16, 4, 2)
+TABLES: dict[str, Any] = {
+    "convolutions": {
+        (32, 64, 7): ((EVERY, SMALL),),
+        (64, 128, 2): ((EVERY, SMALL),),
+        (32, 32, 7): ((EVERY, SMALL),),
+        (32, 32, 2): ((8, SMALL),),  # longer chunks the plain way
+    },
+    "mixes": {32: ((EVERY, SMALL),)},
+    "units": {16: ((EVERY, Tile(16, 0, 16, 4, 2)),)},
+}
+
+
+@pytest.mark.parametrize("joined", [0, 1000])
+def test_a_decoder_of_every_kernel_is_the_plain_one(joined: int) -> None:
+    """Whole streams in uneven chunks: what each chunk leaves to the next, too."""
+    rates = (4, 2, 2)
+    config = replace(
+        codec_config().decoder, channels=64, upsample_rates=rates, latent=32, hidden=32,
+        head_dim=16, heads=2, kv_heads=1, intermediate=32, layers=2, window=5, codebook_width=16,
+        codebook_size=32,
+    )  # fmt: skip
+    weights = random_tensors(decoder_tensors(config), 3, device="cpu")
+    codes = torch.randint(0, 32, (2, 16, 9), generator=torch.Generator().manual_seed(1))
+    found = []
+    for ops in (TorchOps(), FusedOps(torch.float32, joined=joined, **TABLES)):
+        decoder = CodecDecoder(config, {n: t.to(DEVICE) for n, t in weights.items()}, ops)
+        codec = Codec(decoder, decoder.arena(4, 4), 4)
+        slots = torch.tensor([3, 1], device=DEVICE)
+        parts, first = [], 0
+        for size in (1, 4, 1, 3):
+            chunk = codes[:, :, first : first + size].to(DEVICE)
+            parts.append(codec.decode(chunk, slots, clamp=False))
+            first += size
+        found.append(torch.cat(parts, 1))
+    error = (found[1] - found[0]).norm() / found[0].norm()
+    assert error <= 1e-5 if INTERPRETED else 1e-4

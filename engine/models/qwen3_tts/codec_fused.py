@@ -7,8 +7,9 @@ that every start on every device of a kind does the same arithmetic. The figures
 
 import torch
 from playhead.engine.models.qwen3_tts import codec_conv_triton as fused
+from playhead.engine.models.qwen3_tts import codec_norm_triton as norms
 from playhead.engine.models.qwen3_tts.codec_conv_triton import Tile
-from playhead.engine.models.qwen3_tts.codec_ops import Unit, Wave
+from playhead.engine.models.qwen3_tts.codec_ops import Heads, Turn, Unit, Wave
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 
 Shape = tuple[int, int, int]
@@ -17,9 +18,33 @@ Ladder = tuple[tuple[int, Tile | None], ...]
 """Up to how many columns of all streams together a tile serves, ascending; None: the plain way."""
 
 EVERY = 1 << 62
-CONVOLUTIONS: dict[Shape, Ladder] = {}
-MIXES: dict[int, Ladder] = {}
-UNITS: dict[int, Ladder] = {}
+_LONE, _SMALL = Tile(32, 32, 64, 4, 4), Tile(64, 64, 64, 4, 4)
+_LARGE, _CLOSE, _BROAD = (
+    Tile(128, 128, 64, 8, 3),
+    Tile(128, 128, 64, 4, 3),
+    Tile(128, 256, 64, 8, 3),
+)
+_THIN = Tile(128, 32, 64, 4, 3)
+CONVOLUTIONS: dict[Shape, Ladder] = {
+    (1024, 1536, 7): ((600, None), (EVERY, _LARGE)),
+    (768, 768, 7): ((64, None), (1100, _SMALL), (3000, _CLOSE), (6144, _BROAD), (EVERY, _LARGE)),
+    (768, 1920, 2): ((64, _SMALL), (1500, _LARGE), (EVERY, _CLOSE)),
+    (384, 384, 7): ((400, _LONE), (2600, _SMALL), (EVERY, _CLOSE)),
+    (384, 768, 2): ((2600, _SMALL), (EVERY, _CLOSE)),
+    (192, 192, 7): ((EVERY, _SMALL),),
+    (192, 288, 2): ((25_000, _THIN),),
+}
+MIXES: dict[int, Ladder] = {
+    768: ((64, _LONE), (4096, _SMALL)),
+    384: ((2600, _SMALL), (10_000, _LARGE)),
+    192: ((EVERY, _SMALL),),
+}
+UNITS: dict[int, Ladder] = {
+    192: ((2000, None), (EVERY, Tile(64, 0, 64, 4, 3))),
+    96: ((8000, Tile(64, 0, 32, 4, 4)), (EVERY, Tile(128, 0, 32, 4, 4))),
+}
+JOINED = 256
+"""Up to how many columns norms and their products are one kernel."""
 
 
 class FusedOps(TritonOps):
@@ -31,9 +56,14 @@ class FusedOps(TritonOps):
         convolutions: dict[Shape, Ladder] = CONVOLUTIONS,
         mixes: dict[int, Ladder] = MIXES,
         units: dict[int, Ladder] = UNITS,
+        joined: int = JOINED,
     ) -> None:
         super().__init__(dtype)
+        # The tiles are measured with 16 bits, and more would not fit a multiprocessor's memory.
+        if dtype.itemsize > 2 and convolutions is CONVOLUTIONS:
+            convolutions, mixes, units = {}, {}, {}
         self._convolutions, self._mixes, self._units = convolutions, mixes, units
+        self._joined = joined
 
     def convolve(
         self,
@@ -65,6 +95,31 @@ class FusedOps(TritonOps):
             return super().unit(x, extended, parts, wave, raw=raw)
         _, inner = self.convolve(extended, parts.weight, parts.dilation, parts.inner, raw=False)
         return fused.mix(x, inner, parts.mix, wave, tile)
+
+    def norm_linear(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, eps: float
+    ) -> torch.Tensor:
+        """See :meth:`TorchOps.norm_linear`."""
+        if x.shape[0] * x.shape[1] > self._joined:
+            return super().norm_linear(x, weight, bias, eps)
+        return norms.norm_linear(x, weight, bias, eps)
+
+    def norm_gate(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """See :meth:`TorchOps.norm_gate`."""
+        if x.shape[0] * x.shape[1] > self._joined:
+            return super().norm_gate(x, weight, eps)
+        return norms.norm_gate(x, weight, eps)
+
+    def attend(
+        self,
+        qkv: torch.Tensor,
+        turn: Turn,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        heads: Heads,
+    ) -> torch.Tensor:
+        """See :meth:`TorchOps.attend`."""
+        return norms.attend(qkv, turn, keys, values, heads)
 
 
 def pick(ladder: Ladder, columns: int) -> Tile | None:

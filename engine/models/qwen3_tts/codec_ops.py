@@ -174,11 +174,22 @@ class TorchOps:
             total = total + extended[:, tap : tap + length].float() * weight
         return F.layer_norm(total, norm.shape, norm, norm_bias, eps).to(extended.dtype)
 
-    def rms(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-        """RMSNorm (Zhang and Sennrich, 2019) of [B, T, C] by ``weight`` [C] float32."""
+    def rms(self, x: torch.Tensor, eps: float) -> torch.Tensor:
+        """RMSNorm (Zhang and Sennrich, 2019) of [B, T, C], its weight left to what reads it."""
         wide = x.float()
         power = wide.square().mean(-1, keepdim=True)
-        return (wide * torch.rsqrt(power + eps) * weight).to(x.dtype)
+        return (wide * torch.rsqrt(power + eps)).to(x.dtype)
+
+    def norm_linear(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, eps: float
+    ) -> torch.Tensor:
+        """:meth:`rms` of [B, T, in] through ``weight`` [out, in]: [B, T, out]."""
+        return F.linear(self.rms(x, eps), weight, bias)
+
+    def norm_gate(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """:meth:`rms` of [B, T, in] through gate and value, ``weight`` [2 I, in], and
+        :meth:`gate`: [B, T, I]."""
+        return self.gate(F.linear(self.rms(x, eps), weight))
 
     def gate(self, both: torch.Tensor) -> torch.Tensor:
         """SwiGLU (Shazeer, 2020) of gate and value side by side: [B, T, 2 I] -> [B, T, I]."""

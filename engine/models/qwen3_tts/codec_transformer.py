@@ -1,11 +1,11 @@
 """The codec decoder's transformer: sliding-window attention over a ring of keys per stream.
 
 Pre-norm layers with RMSNorm, rotary positions and SwiGLU. The learned scale of each branch is
-folded into the branch's last weight.
+folded into the branch's last weight, that of a norm into the weight behind it.
 """
 
 import torch
-from playhead.engine.models.qwen3_tts.codec_layers import dense_layer, linear
+from playhead.engine.models.qwen3_tts.codec_layers import linear
 from playhead.engine.models.qwen3_tts.codec_ops import Heads, TorchOps, Turn
 from playhead.engine.models.qwen3_tts.codec_state import SlotArena
 from playhead.engine.models.qwen3_tts.config import CodecDecoderConfig
@@ -13,24 +13,11 @@ from playhead.engine.models.qwen3_tts.weights import Tensors
 from torch import nn
 
 
-class RmsNorm(nn.Module):
-    """RMSNorm, computed in float32."""
-
-    weight: torch.Tensor
-
-    def __init__(self, weight: torch.Tensor, eps: float, ops: TorchOps) -> None:
-        super().__init__()
-        self.weight = nn.Buffer(weight.float())
-        self.eps, self.ops = eps, ops
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[B, T, C] -> [B, T, C]."""
-        return self.ops.rms(x, self.weight, self.eps)
-
-
 class Layer(nn.Module):
     """Attention and feed-forward, each with its norm before and added to its input."""
 
+    qkv: torch.Tensor
+    gate_up: torch.Tensor
     out: torch.Tensor
     down: torch.Tensor
 
@@ -38,13 +25,13 @@ class Layer(nn.Module):
         self, tensors: Tensors, name: str, config: CodecDecoderConfig, ops: TorchOps
     ) -> None:
         super().__init__()
-        self.ops, self.heads = ops, Heads.of(config)
+        self.ops, self.heads, self.eps = ops, Heads.of(config), config.norm_eps
         norms = (f"{name}.{part}_layernorm.weight" for part in ("input", "post_attention"))
-        self.norm, self.inner_norm = (RmsNorm(tensors[at], config.norm_eps, ops) for at in norms)
+        norm, inner_norm = (tensors[at][None, :] for at in norms)
         qkv = [tensors[f"{name}.self_attn.{part}_proj.weight"] for part in "qkv"]
-        self.qkv = dense_layer(torch.cat(qkv).to(ops.dtype))
+        self.qkv = nn.Buffer((torch.cat(qkv) * norm).to(ops.dtype))
         gates = [tensors[f"{name}.mlp.{part}_proj.weight"] for part in ("gate", "up")]
-        self.gate_up = dense_layer(torch.cat(gates).to(ops.dtype))
+        self.gate_up = nn.Buffer((torch.cat(gates) * inner_norm).to(ops.dtype))
         out = tensors[f"{name}.self_attn.o_proj.weight"]
         out = out * tensors[f"{name}.self_attn_layer_scale.scale"][:, None]
         self.out = nn.Buffer(out.to(ops.dtype))
@@ -56,10 +43,10 @@ class Layer(nn.Module):
         self, x: torch.Tensor, turn: Turn, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
         """[B, T, hidden], overwritten; writes the new columns' keys and values to their rings."""
-        qkv = self.qkv(self.norm(x))
+        qkv = self.ops.norm_linear(x, self.qkv, None, self.eps)
         seen = self.ops.attend(qkv, turn, keys, values, self.heads)
         x = self.ops.accumulate(x, seen, self.out)
-        inner = self.ops.gate(self.gate_up(self.inner_norm(x)))
+        inner = self.ops.norm_gate(x, self.gate_up, self.eps)
         return self.ops.accumulate(x, inner, self.down)
 
 
@@ -67,15 +54,18 @@ class Transformer(nn.Module):
     """All layers between their two projections."""
 
     inverse: torch.Tensor
+    leave: torch.Tensor
+    leave_bias: torch.Tensor
 
     def __init__(
         self, tensors: Tensors, name: str, config: CodecDecoderConfig, ops: TorchOps
     ) -> None:
         super().__init__()
-        self.ops, self.window = ops, config.window
+        self.ops, self.window, self.eps = ops, config.window, config.norm_eps
         self.enter = linear(tensors, f"{name}.input_proj", ops.dtype)
-        self.leave = linear(tensors, f"{name}.output_proj", ops.dtype)
-        self.norm = RmsNorm(tensors[f"{name}.norm.weight"], config.norm_eps, ops)
+        leave = tensors[f"{name}.output_proj.weight"] * tensors[f"{name}.norm.weight"][None, :]
+        self.leave = nn.Buffer(leave.to(ops.dtype))
+        self.leave_bias = nn.Buffer(tensors[f"{name}.output_proj.bias"].to(ops.dtype))
         self.layers = nn.ModuleList(
             Layer(tensors, f"{name}.layers.{index}", config, ops) for index in range(config.layers)
         )
@@ -91,5 +81,4 @@ class Transformer(nn.Module):
         x = self.enter(x)
         for layer, keys, values in zip(self.layers, arena.keys, arena.values, strict=True):
             x = layer(x, turn, keys, values)
-        left: torch.Tensor = self.leave(self.norm(x))
-        return left
+        return self.ops.norm_linear(x, self.leave, self.leave_bias, self.eps)

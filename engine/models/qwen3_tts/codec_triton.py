@@ -63,12 +63,12 @@ class TritonOps(TorchOps):
         )  # fmt: skip
         return out
 
-    def rms(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    def rms(self, x: torch.Tensor, eps: float) -> torch.Tensor:
         """See :meth:`TorchOps.rms`."""
         out = torch.empty_like(x)
         channels = x.shape[2]
         width = triton.next_power_of_2(channels)
-        _rms[(x.shape[0] * x.shape[1],)](x, out, weight, eps, channels, width)
+        _rms[(x.shape[0] * x.shape[1],)](x, out, eps, channels, width)
         return out
 
     def gate(self, both: torch.Tensor) -> torch.Tensor:
@@ -188,14 +188,14 @@ def _depthwise(
 
 
 @triton.jit
-def _rms(x, out, weight, eps, channels: tl.constexpr, width: tl.constexpr):
+def _rms(x, out, eps, channels: tl.constexpr, width: tl.constexpr):
     """One row."""
     row = tl.program_id(0).to(tl.int64) * channels
     channel = tl.arange(0, width)
     inside = channel < channels
     value = tl.load(x + row + channel, mask=inside, other=0.0).to(tl.float32)
     power = tl.sum(value * value, 0) / channels
-    scaled = value * tl.rsqrt(power + eps) * tl.load(weight + channel, mask=inside, other=0.0)
+    scaled = value * tl.rsqrt(power + eps)
     tl.store(out + row + channel, scaled.to(out.dtype.element_ty), mask=inside)
 
 
