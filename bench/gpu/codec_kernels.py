@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,7 +33,7 @@ source_tree.link()
 from playhead.engine.models.qwen3_tts import codec_conv_triton as fused
 from playhead.engine.models.qwen3_tts.codec_conv_triton import Tile
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps, Unit, Wave, full_float32
-from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+from playhead.engine.models.qwen3_tts.codec_triton import TritonOps, _fold
 
 BUCKETS = "1x1,8x1,8x4,32x4,64x4,64x8"
 PEAK = 790e12  # FLOP/s, dense bf16, measured on this kind of device
@@ -68,19 +69,21 @@ LARGE = (Tile(128, 128, 64, 8, 3), Tile(128, 128, 64, 4, 3), Tile(128, 256, 64, 
 SMALL = (Tile(64, 64, 64, 4, 4), Tile(64, 32, 64, 4, 4), Tile(32, 32, 64, 4, 4))
 NARROW = (Tile(128, 64, 64, 4, 3), Tile(64, 64, 64, 4, 4))
 WIDE_UNITS = (
-    Tile(128, 0, 64, 8, 3),
     Tile(64, 0, 64, 4, 3),
-    Tile(128, 0, 32, 8, 4),
-    Tile(64, 0, 32, 4, 4),
-    Tile(64, 0, 64, 8, 3),
+    Tile(64, 0, 64, 4, 2, 168),
+    Tile(128, 0, 64, 8, 4),
+    Tile(64, 0, 64, 4, 3, 240),
 )
 NARROW_UNITS = (
     Tile(128, 0, 32, 4, 4),
-    Tile(128, 0, 32, 8, 4),
-    Tile(64, 0, 32, 4, 4),
-    Tile(64, 0, 32, 4, 3),
-    Tile(128, 1, 32, 8, 4),
+    Tile(128, 0, 64, 4, 3),
+    Tile(128, 0, 64, 4, 2),
+    Tile(64, 0, 64, 4, 3),
+    Tile(64, 0, 64, 4, 3, 128),
+    Tile(128, 0, 64, 8, 3),
+    Tile(128, 0, 64, 8, 3, 128),
 )
+THIRDS = (Tile(128, 64, 64, 4, 3), Tile(128, 128, 64, 4, 3), Tile(128, 128, 64, 8, 3))
 LAYERS = (
     Layer("first", "conv", 1024, 1536, 1, 7, 1, 4, 1, False, (LARGE[0], *SMALL)),
     Layer("up768", "conv", 1536, 768, 8, 2, 1, 4, 6, True, (*LARGE, *SMALL[:2])),
@@ -92,7 +95,7 @@ LAYERS = (
     Layer("up192", "conv", 384, 192, 4, 2, 1, 160, 6, True, (*LARGE, SMALL[0])),
     Layer("conv192", "conv", 192, 192, 1, 7, 3, 640, 0, False, NARROW),
     Layer("mix192", "mix", 192, 192, 1, 1, 1, 640, 18, True, NARROW),
-    Layer("up96", "conv", 192, 96, 3, 2, 1, 640, 6, True, (Tile(128, 32, 64, 4, 3), *NARROW)),
+    Layer("up96", "conv", 192, 96, 3, 2, 1, 640, 6, True, (Tile(128, 32, 64, 4, 3), *THIRDS)),
     Layer("unit192", "unit", 192, 192, 1, 7, 3, 640, 18, True, WIDE_UNITS),
     Layer("unit96", "unit", 96, 96, 1, 7, 3, 1920, 18, True, NARROW_UNITS),
 )
@@ -249,8 +252,47 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--buckets", default=BUCKETS)
     parser.add_argument("--layers", default=",".join(layer.name for layer in LAYERS))
+    parser.add_argument(
+        "--joined", default="", metavar="BxT,...", help="whole decodes, joined norms"
+    )
     parser.add_argument("--profile", default="", metavar="BxT,...", help="kernels of a decode")
     return parser.parse_args()
+
+
+def folds(buckets: list[tuple[int, ...]]) -> list[dict[str, Any]]:
+    """The last convolution by tile."""
+    rows = []
+    for batch, frames in buckets:
+        length = 1920 * frames
+        x = torch.randn(batch, 6 + length, 96, device="cuda", dtype=torch.bfloat16)
+        weight, bias = torch.randn(7, 96, device="cuda"), torch.randn(1, device="cuda")
+        out = torch.empty(batch, length, device="cuda")
+        row: dict[str, Any] = {"layer": "fold", "batch": batch, "frames": frames}
+        for tall, warps in ((32, 4), (16, 4), (64, 4), (64, 8), (128, 8), (32, 2)):
+            launch = _fold[-(-length // tall), batch]
+            call = partial(launch, x, weight, bias, out, length, 96, 7, tall, 128, num_warps=warps)
+            row[f"{tall}x{warps}"] = round(graph_us(call), 1)
+        print(row, flush=True)
+        rows.append(row)
+    return rows
+
+
+def joined(buckets: str) -> list[dict[str, Any]]:
+    """Whole decodes by how many columns norms and products are joined for."""
+    import codec_buckets as whole
+    from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
+    from playhead.engine.models.qwen3_tts.codec_fused import EVERY, FusedOps
+    from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
+    from playhead.engine.models.qwen3_tts.weights import random_tensors
+
+    weights = random_tensors(decoder_tensors(whole.PUBLISHED), 0, device="cuda")
+    wanted = [tuple(map(int, bucket.split("x"))) for bucket in buckets.split(",")]
+    rows = []
+    for limit in (0, EVERY):
+        decoder = CodecDecoder(whole.PUBLISHED, weights, FusedOps(joined=limit))
+        codec = Codec(decoder, decoder.arena(whole.SLOTS, 12), 12)
+        rows += whole.measure(f"joined {limit > 0}", codec, wanted)  # type: ignore[arg-type]
+    return rows
 
 
 def profiles(buckets: str) -> dict[str, Any]:
@@ -260,7 +302,7 @@ def profiles(buckets: str) -> dict[str, Any]:
     from playhead.engine.models.qwen3_tts.weights import random_tensors
 
     codec = whole.codecs(random_tensors(decoder_tensors(whole.PUBLISHED), 0, device="cuda"))
-    made = codec["fused"]()
+    made = codec["own"]()
     return {bucket: whole.profile(made, tuple(map(int, bucket.split("x")))) for bucket in buckets}  # type: ignore[misc]
 
 
@@ -290,6 +332,9 @@ def main() -> None:
                 row = measure(LAYERS[index], batch, frames, errors=few)
                 report["rows"].append(row)
                 say(row)
+        report["folds"] = folds(buckets)
+        if options.joined:
+            report["joined"] = joined(options.joined)
         if options.profile:
             report["profile"] = profiles(options.profile.split(","))  # type: ignore[arg-type]
     report["seconds"] = round(time.perf_counter() - started, 1)

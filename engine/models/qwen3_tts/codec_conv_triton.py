@@ -15,13 +15,15 @@ from playhead.engine.models.qwen3_tts.codec_ops import Unit, Wave
 
 class Tile(NamedTuple):
     """How a kernel divides its work: output columns of time, of channels, inner products at a
-    time; warps and pipeline stages. ``wide`` is ignored where one program takes all channels."""
+    time; warps and pipeline stages; how many registers a thread may have (0: as many as it wants).
+    Where one program takes all channels, ``wide`` says whether in one padded product."""
 
     tall: int
     wide: int
     deep: int
     warps: int
     stages: int
+    registers: int = 0
 
 
 def convolve(
@@ -83,6 +85,7 @@ def _run(
         triton.cdiv(before, length * ratio), inputs, out, channels, taps,
         added is not None, raw, _held(source), source.is_cuda,
         tile.tall, tile.wide, tile.deep, num_warps=tile.warps, num_stages=tile.stages,
+        maxnreg=tile.registers or None,
     )  # fmt: skip
     return whole if raw else None, active
 
@@ -111,6 +114,7 @@ def unit(
         past.stride(0), triton.cdiv(before, length), channels, taps,
         raw, _held(x), x.is_cuda, tile.tall, first, second, tile.deep,
         num_warps=tile.warps, num_stages=tile.stages,
+        maxnreg=tile.registers or None,
     )  # fmt: skip
     return active
 
@@ -268,9 +272,8 @@ def _unit(
     stream = row // length
     column = row % length
     inner = tl.arange(0, deep)
-    parts: tl.constexpr = channels // deep
     begin = (stream.to(tl.int64) * columns + column) * channels
-    source = x + begin[:, None] + inner[None, :]
+    source = x + begin[:, None]
     c0 = tl.arange(0, first)
     i0 = tl.minimum(c0, channels - 1)
     kernel0 = weight + i0[None, :] * (taps * channels) + inner[:, None]
@@ -280,11 +283,24 @@ def _unit(
         i1 = tl.minimum(c1, channels - 1)
         kernel1 = weight + i1[None, :] * (taps * channels) + inner[:, None]
         t1 = tl.zeros((tall, second), tl.float32)
-    for step in range(taps * parts):
-        a = tl.load(source + ((step // parts) * dilation * channels + (step % parts) * deep))
-        t0 = tl.dot(a, tl.load(kernel0 + step * deep), t0, input_precision="ieee")
+    depth: tl.constexpr = taps * channels
+    for step in range(tl.cdiv(depth, deep)):
+        at = step * deep + inner
+        # All taps' channels in a row: a step may end one tap and begin the next.
+        place = at + (at // channels) * (dilation - 1) * channels
+        if depth % deep == 0:
+            a = tl.load(source + place[None, :])
+            b0 = tl.load(kernel0 + step * deep)
+        else:
+            a = tl.load(source + place[None, :], mask=(at < depth)[None, :], other=0.0)
+            b0 = tl.load(kernel0 + step * deep, mask=(at < depth)[:, None], other=0.0)
+        t0 = tl.dot(a, b0, t0, input_precision="ieee")
         if second > 0:
-            t1 = tl.dot(a, tl.load(kernel1 + step * deep), t1, input_precision="ieee")
+            if depth % deep == 0:
+                b1 = tl.load(kernel1 + step * deep)
+            else:
+                b1 = tl.load(kernel1 + step * deep, mask=(at < depth)[:, None], other=0.0)
+            t1 = tl.dot(a, b1, t1, input_precision="ieee")
     y0 = _activate(
         t0, tl.load(inner_frequency + i0), tl.load(inner_height + i0), tl.load(inner_bias + i0),
         limit, held, fast,
