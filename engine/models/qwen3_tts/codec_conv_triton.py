@@ -216,6 +216,16 @@ def _convolve(
 
 
 @triton.jit
+def _some(source, inside, everything: tl.constexpr):
+    """What is inside, zeros elsewhere."""
+    if everything:  # noqa: SIM108 - the compiler takes one branch and drops the other
+        value = tl.load(source)
+    else:
+        value = tl.load(source, mask=inside, other=0.0)
+    return value
+
+
+@triton.jit
 def _mixed(y0, y1, mix, into, channels: tl.constexpr, first: tl.constexpr, second: tl.constexpr):
     """The products of all inner channels with the output channels ``into``."""
     inner = tl.arange(0, first)[:, None]
@@ -284,23 +294,17 @@ def _unit(
         kernel1 = weight + i1[None, :] * (taps * channels) + inner[:, None]
         t1 = tl.zeros((tall, second), tl.float32)
     depth: tl.constexpr = taps * channels
+    whole_steps: tl.constexpr = depth % deep == 0
     for step in range(tl.cdiv(depth, deep)):
         at = step * deep + inner
         # All taps' channels in a row: a step may end one tap and begin the next.
         place = at + (at // channels) * (dilation - 1) * channels
-        if depth % deep == 0:
-            a = tl.load(source + place[None, :])
-            b0 = tl.load(kernel0 + step * deep)
-        else:
-            a = tl.load(source + place[None, :], mask=(at < depth)[None, :], other=0.0)
-            b0 = tl.load(kernel0 + step * deep, mask=(at < depth)[:, None], other=0.0)
-        t0 = tl.dot(a, b0, t0, input_precision="ieee")
+        a = _some(source + place[None, :], (at < depth)[None, :], whole_steps)
+        b = _some(kernel0 + step * deep, (at < depth)[:, None], whole_steps)
+        t0 = tl.dot(a, b, t0, input_precision="ieee")
         if second > 0:
-            if depth % deep == 0:
-                b1 = tl.load(kernel1 + step * deep)
-            else:
-                b1 = tl.load(kernel1 + step * deep, mask=(at < depth)[:, None], other=0.0)
-            t1 = tl.dot(a, b1, t1, input_precision="ieee")
+            b = _some(kernel1 + step * deep, (at < depth)[:, None], whole_steps)
+            t1 = tl.dot(a, b, t1, input_precision="ieee")
     y0 = _activate(
         t0, tl.load(inner_frequency + i0), tl.load(inner_height + i0), tl.load(inner_bias + i0),
         limit, held, fast,
