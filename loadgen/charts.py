@@ -49,14 +49,13 @@ def _by_rate(rows: Sequence[Figures]) -> list[Chart]:
         _series(rows, "any stall", _stalled),
         _series(rows, "> 100 ms", lambda made: _lack(made.listener.c100)),
     ]
-    load = [
-        _series(rows, "received", lambda made: made.audio_rate),
-        _series(rows, "in flight", lambda made: float(made.peak_in_flight)),
-    ]
+    audio = [_series(rows, "received", lambda made: made.audio_rate or None)]
+    flight = [_series(rows, "most", lambda made: float(made.peak_in_flight) or None)]
     return [
         Chart("ttfa", "Time to first audio", _RATE, "ms", ttfa),
         Chart("stalls", "Stalled utterances", _RATE, "% of utterances", stalls),
-        Chart("load", "Load", _RATE, "audio s/s, utterances", load),
+        Chart("audio", "Audio received", _RATE, "seconds of audio a second", audio),
+        Chart("flight", "Utterances at one time", _RATE, "utterances", flight),
     ]
 
 

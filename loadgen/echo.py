@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
 import uvloop
 from playhead.loadgen.scripted import Script, ScriptedServer
+from playhead.loadgen.workers import interrupts_kept
 
 RATE = 8_000
 """Samples a second: 16 kB a second for each listener."""
@@ -28,7 +28,8 @@ def serving(count: int, speech: int, cpus: Sequence[int] = ()) -> Iterator[list[
     for _ in range(count):
         ours, theirs = context.Pipe()
         child = context.Process(target=_serve, args=(theirs, speech, tuple(cpus)), daemon=True)
-        child.start()
+        with interrupts_kept():  # the generator is interrupted, and ends its servers
+            child.start()
         pipes.append(ours)
         children.append(child)
     try:
@@ -48,7 +49,6 @@ def _serve(pipe: Connection, speech: int, cpus: Sequence[int]) -> None:
             pipe.send(url)
             await asyncio.Event().wait()
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the generator is interrupted, and ends us
     if cpus:
         os.sched_setaffinity(0, cpus)
     uvloop.run(serve())

@@ -5,32 +5,41 @@ from html import escape
 
 from playhead.loadgen.charts import charts
 from playhead.loadgen.figures import Figures
-from playhead.loadgen.judge import worst
+from playhead.loadgen.judge import playhead, worst
 from playhead.loadgen.record import Record, Run
 from playhead.loadgen.svg import draw, timeline
 from playhead.loadgen.table import COLUMNS, cells, notes, verdict
 
 _STYLE = """
+:root { color-scheme: light dark; --ink: #1d2329; --soft: #4a5560; --page: #fff; --box: #f4f6f8;
+        --rule: #8895a1; --thin: #e3e8ec; --good: #2f6b39; --fair: #8a5a00; --bad: #a3182b; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6eaee; --soft: #a9b4be; --page: #14181c; --box: #1e242a; --rule: #6b7781;
+          --thin: #2c343b; --good: #7cc98a; --fair: #e0b050; --bad: #ff8592; }
+  polyline, circle, .key span { filter: brightness(1.55); } }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 88rem; padding: 0 1rem;
-       color: #1d2329; background: #fff; }
-pre { overflow-x: auto; font-size: 12.5px; line-height: 1.45; background: #f4f6f8; padding: 1rem; }
-figure { display: inline-block; width: min(100%, 40rem); margin: 0 1rem 1.5rem 0;
-         vertical-align: top; }
+       color: var(--ink); background: var(--page); }
+pre { overflow-x: auto; font-size: 12.5px; line-height: 1.45; background: var(--box);
+      padding: 1rem; }
+.plots { display: grid; gap: 1.5rem;
+         grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
+figure { margin: 0; max-width: 44rem; }
 figcaption { font-weight: 600; }
 .key { margin: 0; font-size: 13px; } .key span { margin-right: 0.8em; white-space: nowrap; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 12.5px; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.25rem 0.4rem; text-align: right; white-space: nowrap; }
-th { border-bottom: 2px solid #8895a1; } td { border-bottom: 1px solid #e3e8ec; }
+th { border-bottom: 2px solid var(--rule); } td { border-bottom: 1px solid var(--thin); }
 th:first-child, td:first-child { text-align: left; }
-td:last-child { font-weight: 600; } .strict td:last-child { color: #2f6b39; }
-.lenient td:last-child { color: #8a5a00; }
-.missed td:last-child, .INVALID td:last-child { color: #a3182b; }
+td:last-child { font-weight: 600; } .strict td:last-child { color: var(--good); }
+.lenient td:last-child { color: var(--fair); }
+.missed td:last-child, .INVALID td:last-child { color: var(--bad); }
 details { margin: 0.8rem 0 1.5rem; } summary { cursor: pointer; }
 svg { width: 100%; height: auto; }
-svg text { font: 12px system-ui, sans-serif; fill: #4a5560; }
-.axes path { stroke: #8895a1; } .axes .grid { stroke: #e3e8ec; }
-.invalid { color: #a3182b; font-weight: 600; }
+svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
+.axes path { stroke: var(--rule); } .axes .grid { stroke: var(--thin); }
+@media (max-width: 34rem) { svg text { font-size: 17px; } }
+.invalid { color: var(--bad); font-weight: 600; }
 """
 
 
@@ -49,7 +58,7 @@ def page(rows: Sequence[Figures], runs: Sequence[Run]) -> str:
         "listener that ran dry inside its utterance stalled.</p>"
         f'{warning}<div class="wide">{_table(rows)}</div>'
         f"<details><summary>Notes on each row</summary><pre>{escape(told)}</pre></details>"
-        f"{drawn}{_timeline(runs)}</html>\n"
+        f'<div class="plots">{drawn}{_timeline(runs)}</div></html>\n'
     )
 
 
@@ -70,10 +79,15 @@ def _table(rows: Sequence[Figures]) -> str:
 
 
 def _timeline(runs: Sequence[Run]) -> str:
-    """The utterance with the worst stall, else the one that waited longest for its start."""
+    """The utterance with the worst stall, else, of those whose playhead is known throughout, the
+    one that waited longest for its start."""
     heard = [r for run in runs for r in run.counted if r.first_playable is not None]
     return timeline(max(heard, key=_misery)) if heard else ""
 
 
-def _misery(record: Record) -> tuple[float, float]:
-    return worst(record.stalls), (record.first_playable or 0.0) - record.asked
+def _misery(record: Record) -> tuple[float, bool, float]:
+    return (
+        worst(record.stalls),
+        bool(playhead(record)),
+        (record.first_playable or 0.0) - record.asked,
+    )

@@ -27,8 +27,11 @@ def write_png(charts: Sequence[Chart], folder: Path) -> list[Path]:
         for number, series in enumerate(chart.series):
             xs, ys = zip(*sorted(series.points), strict=True) if series.points else ((), ())
             colour = COLOURS[number % len(COLOURS)]
-            axes.plot(xs, ys, marker="o", markersize=4, color=colour, label=series.name)
+            style = {"marker": "o", "markersize": 4, "clip_on": False, "zorder": 3}
+            axes.plot(xs, ys, color=colour, label=series.name, **style)
         axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+        if not any(y for series in chart.series for _, y in series.points):
+            axes.set_ylim(top=1)  # as the page draws it; by itself the axis would end at 0.05
         axes.set_ylim(bottom=0)
         axes.grid(color="#e3e8ec")
         axes.spines[["top", "right"]].set_visible(False)

@@ -92,7 +92,9 @@ def _confidence(made: Figures) -> list[str]:
 
 
 def _model(made: Figures) -> list[str]:
-    """Which model spoke, where the server tells it: random weights speak noise."""
+    """Which model spoke, where /metrics alone tells it: random weights speak noise."""
+    if made.model:
+        return []
     said = (series for series in made.server if series.startswith("playhead_build_info{"))
     found = re.search(r'model="([^"]*)"', next(said, ""))
     if found is None:

@@ -9,6 +9,7 @@ import gc
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -103,12 +104,27 @@ def _spawn(
 ) -> multiprocessing.process.BaseProcess:
     context = multiprocessing.get_context("spawn")
     child = context.Process(target=_child, args=(plan, process, origin, part))
-    child.start()
+    with interrupts_kept():
+        child.start()
     return child
 
 
+@contextlib.contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """Ctrl-C waits meanwhile, in a process that is started too, until that unblocks it: it would be
+    met in the middle of its imports."""
+    resource_tracker.ensure_running()  # its start, which the first child's would bring, unblocks
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _child(plan: Plan, process: int, origin: float, part: Path) -> None:
-    with part.open("w", encoding="utf-8") as file:
+    complete = False
+    with part.open("w", encoding="utf-8") as file, contextlib.suppress(KeyboardInterrupt):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         complete = _share(plan, process, origin, file, None)
     if not complete:
         raise SystemExit(128 + signal.SIGINT)

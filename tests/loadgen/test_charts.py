@@ -8,7 +8,8 @@ from playhead.loadgen.listener import Stall
 
 def heard(rate: float, label: str = "", **plan: str) -> Figures:
     kept = record(
-        0, 1.0, first_playable=1.1, started=1.1, ended=2.0, samples=100, chunks=[chunk(1.1)],
+        0, 1.0, dispatched=1.0, first_playable=1.1, started=1.1, ended=2.0, samples=100,
+        chunks=[chunk(1.1)],
         stalls=[Stall(1.2, 0.15, -1)],
     )  # fmt: skip
     return figures([run(kept, rate=rate, label=label, **plan)])
@@ -16,9 +17,9 @@ def heard(rate: float, label: str = "", **plan: str) -> Figures:
 
 def test_one_setting_is_shown_in_detail() -> None:
     made = charts([heard(1.0), heard(2.0)])
-    assert [chart.name for chart in made] == ["ttfa", "stalls", "load"]
+    assert [chart.name for chart in made] == ["ttfa", "stalls", "audio", "flight"]
     named = {series.name: list(series.points) for chart in made for series in chart.series}
-    assert list(named) == ["p50", "p95", "p99", "any stall", "> 100 ms", "received", "in flight"]
+    assert list(named) == ["p50", "p95", "p99", "any stall", "> 100 ms", "received", "most"]
     assert [(rate, round(value)) for rate, value in named["p95"]] == [(1.0, 100), (2.0, 100)]
     assert named["any stall"] == named["> 100 ms"] == [(1.0, 100.0), (2.0, 100.0)]
 
@@ -40,5 +41,4 @@ def test_an_urgency_experiment_is_a_frontier_for_each_rate() -> None:
 
 def test_what_nobody_heard_is_not_plotted() -> None:
     silent = figures([run(record(0, 1.0, fault="unreachable"))])
-    assert [chart.name for chart in charts([silent])] == ["load"]
-    assert charts([]) == []
+    assert charts([silent]) == charts([]) == []

@@ -155,21 +155,29 @@ def test_a_server_that_does_not_start_is_told(
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_interrupted_run_keeps_what_it_has(processes: int, tmp_path: Path) -> None:
+    """Two processes: as a terminal does it, all are interrupted, the second while it starts."""
     program = Path(sys.executable).with_name("playhead")
     with serving() as url:
         command = [str(program), "bench", "run", "--url", url, "--rate", "5", "--window", "60"]
         command += ["--seeds", "0,1", "--warmup", "0", "--out", str(tmp_path)]
+        command += ["--processes", str(processes)]
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         ) as process:
             assert process.stderr is not None
             for line in process.stderr:
                 if re.search(r" [1-9]\d* of \d+ started", line):
                     break
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)
             out, rest = process.communicate(timeout=20)
     assert process.returncode == 128 + signal.SIGINT, rest
+    assert "Traceback" not in rest
     assert "INVALID" in out
     assert "is partial" in out
     (path,) = tmp_path.glob("*.jsonl")
