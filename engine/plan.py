@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeVar
 
-from playhead.engine.policy import LaneLimits
+from playhead.engine.policy import YIELDS_AFTER, LaneLimits
 from playhead.engine.survey import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
@@ -45,6 +45,8 @@ class Dispatcher:
         self.busy = dict.fromkeys(Lane, 0)  # dispatches running
         self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
         self.running: list[Dispatch] = []  # oldest first
+        self._behind: float | None = None  # since when background work waits without a pause
+        self.yields = False  # it has waited long enough to get the reserve
 
     def fill(self, turn: Turn, now: float) -> list[Dispatch]:
         """Start what the machine takes: urgent chunks and the steps that stand before one, in the
@@ -70,6 +72,14 @@ class Dispatcher:
         self.running += out
         return out
 
+    def behind(self, waits: bool, now: float) -> None:
+        """After a turn: whether background work waits for a worker."""
+        if not waits:
+            self._behind = None
+        elif self._behind is None:
+            self._behind = now
+        self.yields = self._behind is not None and now - self._behind >= YIELDS_AFTER
+
     def done(self, dispatch: Dispatch) -> None:
         """A dispatch came back."""
         self.busy[dispatch.lane] -= 1
@@ -78,7 +88,7 @@ class Dispatcher:
     def room(self) -> dict[Lane, int]:
         """The lanes that are free, and how many streams are worth a look for each: twice what it
         takes, since not all will turn out to have something for it, and some to choose from."""
-        free = {lane: self._limits.free(lane, self.busy) for lane in Lane}
+        free = {lane: self._free(lane) for lane in Lane}
         return {
             lane: max(CHOICE, 2 * workers * self._limits.batch[lane])
             for lane, workers in free.items()
@@ -87,7 +97,10 @@ class Dispatcher:
 
     def free(self, lane: Lane) -> bool:
         """Whether ``lane`` takes a dispatch now."""
-        return self._limits.free(lane, self.busy) > 0
+        return self._free(lane) > 0
+
+    def _free(self, lane: Lane) -> int:
+        return self._limits.free(lane, self.busy, yields=self.yields)
 
     def _chunks(self, lane: Lane, candidates: deque[Candidate], now: float) -> Dispatch:
         return Dispatch(lane, chunks=tuple(c.take(now) for c in self._cut(lane, candidates)))
@@ -97,7 +110,7 @@ class Dispatcher:
 
     def _cut(self, lane: Lane, candidates: deque[T]) -> list[T]:
         """The next batch of ``lane``: what waits, spread over the workers that are free for it."""
-        share = math.ceil(len(candidates) / self._limits.free(lane, self.busy))
+        share = math.ceil(len(candidates) / self._free(lane))
         self.busy[lane] += 1
         return [candidates.popleft() for _ in range(min(self._limits.batch[lane], share))]
 

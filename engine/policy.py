@@ -23,6 +23,12 @@ OUTLAST = 2.0
 of two neighbouring sizes of a ladder that doubles, the smaller still covers one turnaround."""
 
 
+YIELDS_AFTER = 0.1
+"""Seconds for which background work waits for the workers it may have, before it gets the reserve:
+were half of two workers kept from it, every lead would sink to the margin at half load, and all
+would be urgent."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
     """What an operator or an experiment may set."""
@@ -38,7 +44,8 @@ class LaneLimits:
     """How much the machine takes at once.
 
     ``reserve`` workers are left free by background work, so that urgent work never queues behind a
-    full house (unless there is only one worker).
+    full house (unless there is only one worker). It is for bursts: when background work has waited
+    for :data:`YIELDS_AFTER` seconds, it may have them too.
     """
 
     workers: int  # dispatches of all lanes together
@@ -46,10 +53,10 @@ class LaneLimits:
     batch: dict[Lane, int]  # utterances per dispatch
     reserve: int = 0
 
-    def free(self, lane: Lane, busy: dict[Lane, int]) -> int:
-        """Dispatches of ``lane`` that may start now."""
+    def free(self, lane: Lane, busy: dict[Lane, int], *, yields: bool = False) -> int:
+        """Dispatches of ``lane`` that may start now; ``yields``: the reserve as well."""
         left = self.workers - sum(busy.values())
-        if lane is Lane.BACKGROUND and self.workers > 1:
+        if lane is Lane.BACKGROUND and self.workers > 1 and not yields:
             left -= self.reserve
         return max(0, min(left, self.slots[lane] - busy[lane]))
 

@@ -142,7 +142,9 @@ class Scheduler:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
         turn = self.survey.look(now, self.dispatcher.room())
         wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
-        return Plan(tuple(self.dispatcher.fill(turn, now)), wake_at)
+        dispatches = tuple(self.dispatcher.fill(turn, now))
+        self.dispatcher.behind(self.waiting(Lane.BACKGROUND) > 0, now)
+        return Plan(dispatches, wake_at)
 
     def commit_steps(
         self, dispatch: Dispatch, results: Iterable[StepResult], service: float

@@ -312,5 +312,6 @@ class Rig:
             assert self.scheduler.busy(lane) >= lanes.count(lane)
             assert lanes.count(lane) <= self.lanes.slots[lane]
         assert len(lanes) <= self.lanes.workers
-        if started.lane is Lane.BACKGROUND and self.lanes.workers > 1:
+        yields = self.scheduler.dispatcher.yields
+        if started.lane is Lane.BACKGROUND and self.lanes.workers > 1 and not yields:
             assert len(lanes) <= self.lanes.workers - self.lanes.reserve

@@ -5,7 +5,7 @@ from doubles import FRAME_SECONDS, HZ, request
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.plan import CHOICE, Dispatch, Dispatcher
 from playhead.engine.playhead import Playhead
-from playhead.engine.policy import LaneLimits
+from playhead.engine.policy import YIELDS_AFTER, LaneLimits
 from playhead.engine.stream import Stream
 from playhead.engine.survey import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
@@ -150,3 +150,22 @@ def test_those_that_were_passed_over_wait_too() -> None:
     found.passed.update({Lane.LM: 3, Lane.BACKGROUND: 2})
     assert dispatcher.fill(found, 0.0) == []
     assert dispatcher.waiting == {Lane.LM: 3, Lane.URGENT: 0, Lane.BACKGROUND: 2}
+
+
+def test_background_work_that_has_waited_gets_the_reserve_until_nothing_waits() -> None:
+    dispatcher = Dispatcher(limits(workers=2, batch=1))
+
+    def started(now: float) -> int:
+        many = len(dispatcher.fill(turn(background=chunks(1, 2, 3)), now))
+        dispatcher.behind(dispatcher.waiting[Lane.BACKGROUND] > 0, now)
+        return many
+
+    assert started(1.0) == 1
+    assert started(1.0 + 0.9 * YIELDS_AFTER) == 0
+    assert started(1.0 + YIELDS_AFTER) == 0, "told at the end of a turn, it counts in the next"
+    assert Lane.BACKGROUND in dispatcher.room()
+    assert started(1.0 + YIELDS_AFTER) == 1
+    dispatcher.behind(False, 2.0)
+    dispatcher.done(dispatcher.running[0])
+    assert Lane.BACKGROUND not in dispatcher.room(), "the reserve stands again"
+    assert started(2.1) == 0

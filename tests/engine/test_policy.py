@@ -191,6 +191,7 @@ def test_background_work_leaves_the_reserve_alone(
 
 def test_without_a_reserve_background_work_may_take_every_worker() -> None:
     assert limits(4, reserve=0).free(Lane.BACKGROUND, busy()) == 4
+    assert limits(4, reserve=1).free(Lane.BACKGROUND, busy(), yields=True) == 4
 
 
 def test_defaults_are_the_reported_playhead_and_learned_leads() -> None:
