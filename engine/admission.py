@@ -1,16 +1,20 @@
 """Who is let in: one clear refusal, early, instead of a stutter for everybody. Pure.
 
 Three questions, asked of what was measured: does one more utterance fit what the lanes can make in
-the long run; can they make everybody safe soon, the newcomer among them; and, when there is little
-left, has whoever asks had its share of the places.
+the long run, if everybody plays to the end; can they make everybody safe soon, the newcomer among
+them, with what those who play leave of them; and, when there is little left, has whoever asks had
+its share of the places.
+
+How long an utterance will be is not known, so all that remains of it is counted as what it takes
+until it ends: a second of speech a second.
 """
 
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from playhead.engine.capacity import Capacity
 from playhead.engine.ledger import ServiceLedger
-from playhead.engine.meters import Meters
 from playhead.engine.places import TAKEN, staying, takes_part
 from playhead.engine.policy import PolicyConfig, Refusal
 from playhead.engine.stream import Stream
@@ -18,12 +22,17 @@ from playhead.engine.stream import Stream
 SAFE = 0.6
 """Seconds of runway that everybody should have soon: the least lead."""
 
-SOON = 0.4
-"""Seconds of the machine that may be owed: what a newcomer waits for its safety at the worst. A
-burst of newcomers would else be let in on the costs of a machine at rest, all at once."""
+SOON = 0.2
+"""Seconds of the whole machine that may be owed, which is what a newcomer waits at the worst: a
+burst of newcomers would else be let in all at once, and first chunks, being small, cost twice or
+three times what speech does later."""
+
+CAUGHT_UP = 1.0
+"""Seconds in which what is owed must be made good, out of what those who play leave of the lanes.
+A machine that is nearly full makes up for a bad moment slowly, and the next one comes."""
 
 GUESSED_COST = 0.05
-"""Lane seconds per second of speech while nothing has been measured."""
+"""Lane seconds per second of speech while nothing has been measured, nor rehearsed."""
 
 CROWDED = 0.8
 """Share of what can be promised from which places are shared out by accounts."""
@@ -48,7 +57,7 @@ class Load:
 def measure(
     streams: Collection[Stream],
     ledger: ServiceLedger,
-    meters: Meters,
+    capacity: Capacity,
     config: PolicyConfig,
     payer: str,
     now: float,
@@ -63,11 +72,12 @@ def measure(
         payers = [stream.request.payer for stream in there]
         own, accounts = payers.count(payer), len(set(payers))
     costs = math.isfinite(config.max_utilisation)
+    playing = sum(takes_part(stream, now) for stream in there) if costs else len(there)
     return Load(
         live=len(there),
-        playing=sum(takes_part(stream, now) for stream in there) if costs else len(there),
+        playing=playing,
         missing=missing(streams, now) if costs else 0.0,
-        cost=meters.cost_per_second(),
+        cost=capacity.cost(playing + 1) if costs else 0.0,
         accounts=accounts + (own == 0),
         own=own,
     )
@@ -84,9 +94,10 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
         wanted = f"one more utterance would need {utilisation:.0%} of the machine"
         return _overloaded(wanted, COME_BACK)
     owed = (load.missing + SAFE) * (load.cost or GUESSED_COST) / workers
-    if owed > SOON and math.isfinite(config.max_utilisation):
+    most = min(SOON, CAUGHT_UP * (1.0 - load.playing * load.cost / workers))
+    if owed > most and math.isfinite(config.max_utilisation):
         work = f"{owed:.1f} s of work are owed to those who were let in just now"
-        return _overloaded(work, owed - SOON + SOON / 4)
+        return _overloaded(work, min(COME_BACK, owed - most + SOON / 4))
     crowded = max(utilisation / config.max_utilisation, (load.live + 1) / config.max_live)
     if crowded > CROWDED and load.own + 1 > _share(load, workers, config):
         mine = f"{load.own} utterances are this account's share of a crowded machine"

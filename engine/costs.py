@@ -6,6 +6,7 @@ measures others makes another table.
 
 from dataclasses import dataclass
 
+from playhead.engine.capacity import Capacity
 from playhead.engine.policy import LaneLimits
 from playhead.engine.types import Lane, ModelInfo
 
@@ -34,6 +35,25 @@ class CostTable:
         if lane is Lane.URGENT:
             return self.decode_fixed + audio / self.urgent_rate
         return self.decode_fixed * self.background_slowdown + audio / self.background_rate
+
+    def rehearsed(self) -> Capacity:
+        """What a rehearsal on such a machine would find."""
+        capacity = Capacity(self.lanes)
+        frame = self.model.frame_samples / self.model.sample_rate
+        while not capacity.known:
+            for streams in (1, 2, 4, 8, 16):
+                for lane in (Lane.LM, Lane.BACKGROUND):
+                    batch = min(streams, self.lanes.batch[lane])
+                    self._rehearse(capacity, lane, batch, frame)
+        return capacity
+
+    def _rehearse(self, capacity: Capacity, lane: Lane, batch: int, frame: float) -> None:
+        if lane is Lane.LM:
+            capacity.note(lane, self.step(batch), batch, batch * self.model.step_frames * frame)
+            return
+        for frames in self.model.chunk_frames:
+            audio = batch * frames * frame
+            capacity.note(lane, self.decode(lane, audio), batch, audio)
 
 
 def accelerator(background_sms: int = 48) -> CostTable:

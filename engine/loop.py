@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from playhead.engine.capacity import Capacity
 from playhead.engine.clock import monotonic
 from playhead.engine.events import died
 from playhead.engine.intake import Intake
@@ -64,6 +65,7 @@ class EngineConfig:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     stuck_after: float = 5.0  # seconds after which a piece of work counts as never coming back
     uncaptured: Callable[[], int] = int  # calls of the model so far that no captured graph held
+    capacity: Capacity | None = None  # of the lanes, as rehearsed; None: to be measured
 
 
 class Engine:
@@ -84,6 +86,7 @@ class Engine:
     ) -> None:
         self.info = runner.info
         self._scheduler = Scheduler(runner.info, config.lanes, config.policy)
+        self._scheduler.capacity = config.capacity or self._scheduler.capacity
         self._intake = Intake(runner, self._scheduler)
         self._deliver = deliver
         self._uncaptured = config.uncaptured
@@ -229,7 +232,7 @@ class Engine:
         if completion.fault is not None:
             self._scheduler.commit_fault(work, completion.fault, completion.service)
         elif completion.steps is not None:
-            self._scheduler.commit_steps(work, completion.steps, completion.service)
+            self._scheduler.commit_steps(work, completion.steps, completion.service, now)
         else:
             chunks = completion.chunks
             assert chunks is not None

@@ -10,13 +10,6 @@ from dataclasses import dataclass, field
 
 from playhead.engine.types import Lane
 
-MEMORY = 120.0
-"""Seconds of audio over which a lane's cost is averaged; older work fades."""
-
-KNOWN = 10.0
-"""Seconds of audio to be made before the cost counts: first chunks are small and dear, and a burst
-of them says little of what steady speech takes."""
-
 WINDOW = 128
 """Samples kept per quantile: a few seconds of a busy lane, so that it follows the load."""
 
@@ -58,19 +51,12 @@ class LaneMeter:
     dispatches: int = 0
     items: int = 0
     batches: list[int] = field(default_factory=lambda: [0] * (len(BATCH_BOUNDS) + 1))
-    recent_busy: float = 0.0
-    recent_audio: float = 0.0  # made in ``recent_busy``
 
-    def done(self, service: float, sojourns: Iterable[float], audio: float) -> None:
-        """A dispatch took ``service`` for ``audio`` seconds of speech; its items waited and ran
-        ``sojourns``."""
+    def done(self, service: float, sojourns: Iterable[float]) -> None:
+        """A dispatch took ``service``; its items waited and ran ``sojourns``."""
         self.service.add(service)
         self.busy_seconds += service
         self.dispatches += 1
-        self.recent_busy += service
-        self.recent_audio += audio
-        if self.recent_audio > MEMORY:
-            self.recent_busy, self.recent_audio = self.recent_busy / 2, self.recent_audio / 2
         before = self.items
         for sojourn in sojourns:
             self.sojourn.add(sojourn)
@@ -93,12 +79,3 @@ class Meters:
 
     def __getitem__(self, lane: Lane) -> LaneMeter:
         return self.lanes[lane]
-
-    def cost_per_second(self) -> float:
-        """Lane seconds that a second of speech takes: backbone, then codec; 0 if unknown."""
-        backbone, codec = self[Lane.LM], (self[Lane.BACKGROUND], self[Lane.URGENT])
-        audio = sum(meter.recent_audio for meter in codec)
-        if min(audio, backbone.recent_audio) < KNOWN:
-            return 0.0
-        decoding = sum(meter.recent_busy for meter in codec) / audio
-        return backbone.recent_busy / backbone.recent_audio + decoding

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from playhead.engine.policy import YIELDS_AFTER, LaneLimits
@@ -22,11 +22,17 @@ class Dispatch:
     lane: Lane
     steps: tuple[int, ...] = ()  # LM lane: utterances to step
     chunks: tuple[ChunkWork, ...] = ()  # codec lanes
+    started: float = field(default=0.0, compare=False)
 
     @property
     def utterances(self) -> tuple[int, ...]:
         """Everybody in the batch."""
         return (*self.steps, *(chunk.utterance for chunk in self.chunks))
+
+    def held(self, service: float, now: float) -> float:
+        """Seconds for which its place in the lane was taken: no other starts there before its
+        result has been taken, which is ``now``."""
+        return max(service, now - self.started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class Dispatcher:
             chunk_next = bool(urgent) and self.free(Lane.URGENT)
             step_next = bool(steps) and self.free(Lane.LM)
             if step_next and not (chunk_next and _goes_first(urgent[0], steps[0])):
-                out.append(self._steps(steps))
+                out.append(self._steps(steps, now))
             elif chunk_next:
                 out.append(self._chunks(Lane.URGENT, urgent, now))
             else:
@@ -103,10 +109,12 @@ class Dispatcher:
         return self._limits.free(lane, self.busy, yields=self.yields)
 
     def _chunks(self, lane: Lane, candidates: deque[Candidate], now: float) -> Dispatch:
-        return Dispatch(lane, chunks=tuple(c.take(now) for c in self._cut(lane, candidates)))
+        chunks = tuple(c.take(now) for c in self._cut(lane, candidates))
+        return Dispatch(lane, chunks=chunks, started=now)
 
-    def _steps(self, candidates: deque[Step]) -> Dispatch:
-        return Dispatch(Lane.LM, steps=tuple(s.take() for s in self._cut(Lane.LM, candidates)))
+    def _steps(self, candidates: deque[Step], now: float) -> Dispatch:
+        steps = tuple(s.take() for s in self._cut(Lane.LM, candidates))
+        return Dispatch(Lane.LM, steps=steps, started=now)
 
     def _cut(self, lane: Lane, candidates: deque[T]) -> list[T]:
         """The next batch of ``lane``: what waits, spread over the workers that are free for it."""

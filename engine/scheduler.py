@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from playhead.engine import admission, places
+from playhead.engine.capacity import Capacity
 from playhead.engine.clients import Clients
 from playhead.engine.events import NONE, Fault, Outbox, Tally, broken
 from playhead.engine.ledger import ServiceLedger
@@ -41,6 +42,7 @@ class Scheduler:
         self.lanes = lanes
         self.config = config
         self.meters = Meters.starting_from(0.020)
+        self.capacity = Capacity(lanes)  # a rehearsal may bring a better one
         self.tally = Tally()
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._streams: dict[int, Stream] = {}
@@ -92,7 +94,7 @@ class Scheduler:
             self._watch.touch(stream)
 
     def cancel(self, utterance: int, now: float) -> None:
-        """End an utterance at once. Unknown ones (already ended) are ignored."""
+        """End an utterance at once, unless it has ended."""
         if stream := self._live(utterance):
             self._end(stream, Finish.CANCELLED)
 
@@ -147,13 +149,14 @@ class Scheduler:
         return Plan(dispatches, wake_at)
 
     def commit_steps(
-        self, dispatch: Dispatch, results: Iterable[StepResult], service: float
+        self, dispatch: Dispatch, results: Iterable[StepResult], service: float, now: float
     ) -> None:
         """Results of an LM dispatch that took ``service`` seconds."""
         self.dispatcher.done(dispatch)
         results = list(results)
+        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps))
         audio = sum(result.frames for result in results) * self._frame_seconds
-        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps), audio)
+        self.capacity.note(Lane.LM, dispatch.held(service, now), len(dispatch.steps), audio)
         for result in results:
             if stream := self._back(result.utterance, Lane.LM):
                 self._commit_step(stream, result)
@@ -163,19 +166,17 @@ class Scheduler:
     ) -> None:
         """Results of a codec dispatch, in its order."""
         self.dispatcher.done(dispatch)
-        frames = sum(chunk.frames for chunk in dispatch.chunks)
-        self.meters[dispatch.lane].done(
-            service,
-            [now - chunk.queued_at for chunk in dispatch.chunks],
-            frames * self._frame_seconds,
-        )
+        sojourns = [now - chunk.queued_at for chunk in dispatch.chunks]
+        self.meters[dispatch.lane].done(service, sojourns)
+        audio = sum(chunk.frames for chunk in dispatch.chunks) * self._frame_seconds
+        self.capacity.note(dispatch.lane, dispatch.held(service, now), len(sojourns), audio)
         for chunk, pcm in zip(dispatch.chunks, results, strict=True):
             self._commit_chunk(chunk, pcm, now)
 
     def commit_fault(self, dispatch: Dispatch, fault: BaseException, service: float) -> None:
         """A whole dispatch failed: every utterance in it ends, the others go on."""
         self.dispatcher.done(dispatch)
-        self.meters[dispatch.lane].done(service, [], 0.0)
+        self.meters[dispatch.lane].done(service, [])
         message = f"{type(fault).__name__}: {fault}"
         for utterance in dispatch.utterances:
             if stream := self._back(utterance, dispatch.lane):
@@ -290,7 +291,7 @@ class Scheduler:
 
     def _load(self, request: Request, now: float) -> admission.Load:
         return admission.measure(
-            self.streams(), self._ledger, self.meters, self.config, request.payer, now
+            self.streams(), self._ledger, self.capacity, self.config, request.payer, now
         )
 
     def _live(self, utterance: int) -> Stream | None:

@@ -27,7 +27,6 @@ REPORT_EVERY = 0.250
 TURN_DELAY = 0.0005
 """Seconds after which reports are acted upon together: the engine thread's own pace."""
 
-
 PATIENCE = 60.0
 """Seconds after the window in which utterances may still end. One whose listener says for ever that
 it holds all it was sent never does."""
@@ -45,6 +44,8 @@ class Scenario:
     window: float = 30.0
     per_client: int = 5  # utterances of one client, one after the other
     seed: int = 1
+    arrivals: tuple[float, ...] = ()  # when utterances begin; none given: Poisson
+    rehearsed: bool = False  # the costs are known from the first request
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class Outcome:
     waste: float = 0.0  # mean seconds sent and not yet heard, while speaking
     chunks: dict[Lane, int] = field(default_factory=dict)
     busy: dict[Lane, float] = field(default_factory=dict)  # share of the run
+    made: float = 0.0  # seconds of speech sent inside the window
     promoted: int = 0
     clamped: int = 0
     digest: str = ""
@@ -76,6 +78,8 @@ class Simulator:
         self.scenario = scenario
         self._costs = scenario.costs
         self._scheduler = Scheduler(scenario.costs.model, scenario.costs.lanes, scenario.policy)
+        if scenario.rehearsed:
+            self._scheduler.capacity = scenario.costs.rehearsed()
         self._frame = scenario.costs.model.frame_samples / scenario.costs.model.sample_rate
         self._heap: list[tuple[float, int, Callable[[float], None]]] = []
         self._ids = count()
@@ -103,6 +107,9 @@ class Simulator:
     # -- events -----------------------------------------------------------------------------
 
     def _arrivals(self) -> Iterator[float]:
+        if self.scenario.arrivals:
+            yield from self.scenario.arrivals
+            return
         rng = random.Random(self.scenario.seed)
         now = rng.expovariate(self.scenario.rate)
         while now < self._end:
@@ -183,7 +190,7 @@ class Simulator:
             return
         self._lm_end = None
         results = [self._step(utterance) for utterance in dispatch.steps]
-        self._scheduler.commit_steps(dispatch, results, now - started)
+        self._scheduler.commit_steps(dispatch, results, now - started, now)
         self._turn(now)
 
     def _step(self, utterance: int) -> StepResult:
@@ -215,6 +222,7 @@ class Simulator:
         call = self._calls[chunk.utterance]
         seconds = len(chunk.pcm) / self._costs.model.sample_rate
         call.sent += seconds
+        self._outcome.made += seconds * (self.scenario.warmup <= now < self._end)
         final = call.sent >= call.frames * self._frame - 1e-9
         self._hash.update(f"{chunk.utterance} {chunk.index} {chunk.lane} {now:.6f};".encode())
         self._count_chunk(chunk.lane)

@@ -52,8 +52,8 @@ class EngineStats:
 def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
     """The scheduler's state now."""
     tally = scheduler.tally
-    cost = scheduler.meters.cost_per_second()
     playing = scheduler.playing
+    cost = scheduler.capacity.cost(playing)
     return EngineStats(
         at=now,
         live=scheduler.live,

@@ -1,5 +1,6 @@
 """Where a gateway's engine is: in this process, or in one of its own (``--engine``)."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -8,6 +9,7 @@ from typing import Final
 from playhead.engine import clock
 from playhead.engine.loop import Deliver, Engine, EngineConfig
 from playhead.engine.progress import Tell, quiet
+from playhead.engine.rehearsal import rehearse
 from playhead.engine.remote.door import NoEngine, NotYet, RemoteEngine, introduce
 from playhead.engine.remote.wire import STRIDE
 from playhead.engine.types import ModelInfo, Runner
@@ -47,10 +49,16 @@ def here(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quie
 
 
 def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
-    """Starts an engine of a model that is ready."""
+    """Starts an engine of a model that is ready. Where lane time is what limits, the model first
+    speaks to nobody, so that the first listeners find its costs known. Blocks for that long."""
+    capacity = None
+    if math.isfinite(served.policy.max_utilisation):
+        capacity = rehearse(served.runner, served.lanes, clock.monotonic)
 
     def open_engine(deliver: Deliver) -> Engine:
-        config = EngineConfig(served.lanes, served.policy, settings.stuck_after, served.uncaptured)
+        config = EngineConfig(
+            served.lanes, served.policy, settings.stuck_after, served.uncaptured, capacity
+        )
         engine = Engine(served.runner, config, deliver)
         engine.start()
         return engine

@@ -257,7 +257,7 @@ class Rig:
         try:
             if dispatch.lane is Lane.LM:
                 steps = self.runner.step(dispatch.steps)
-                self.scheduler.commit_steps(dispatch, steps, service)
+                self.scheduler.commit_steps(dispatch, steps, service, self.now)
             else:
                 chunks = self.runner.decode(dispatch.chunks)
                 self.scheduler.commit_chunks(dispatch, chunks, service, self.now)

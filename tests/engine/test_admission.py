@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 from doubles import HZ, request
 from playhead.engine.admission import (
+    CAUGHT_UP,
+    COME_BACK,
     CROWDED,
     GUESSED_COST,
     SAFE,
@@ -16,16 +18,17 @@ from playhead.engine.admission import (
     missing,
     refusal,
 )
+from playhead.engine.capacity import Capacity
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.ledger import ServiceLedger
-from playhead.engine.meters import Meters
 from playhead.engine.places import TAKEN, note_hold
 from playhead.engine.playhead import Playhead
-from playhead.engine.policy import PolicyConfig
+from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.stream import Stream
-from playhead.engine.types import PLACE_KEPT, ListenerState
+from playhead.engine.types import PLACE_KEPT, Lane, ListenerState
 
 CONFIG = PolicyConfig(max_live=10, max_utilisation=0.9)
+ONE = LaneLimits(1, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 1))
 CALM = Load(live=3, playing=3, missing=0.0, cost=0.1)
 
 
@@ -66,6 +69,19 @@ def test_a_burst_is_let_in_as_fast_as_it_can_be_made_safe() -> None:
     assert refused is not None
     assert 0.0 < refused.retry_after < 1.0
     assert "owed" in refused.message
+
+
+def test_a_machine_that_is_nearly_full_owes_no_more_than_it_can_make_good() -> None:
+    """Four fifths go to those who play: a second of the rest is all that may be owed."""
+    load = Load(8, 8, 0.0, 0.1)
+    rest = CAUGHT_UP * (1.0 - 8 * 0.1)
+    assert rest < SOON
+    most = rest / 0.1 - SAFE
+    assert why(replace(load, missing=most - 0.01)) == ""
+    assert "owed" in why(replace(load, missing=most + 0.01))
+    refused = refusal(replace(load, missing=1e6), 1, CONFIG)
+    assert refused is not None
+    assert refused.retry_after == COME_BACK, "nobody is sent away for longer"
 
 
 def test_what_is_owed_is_guessed_until_it_is_known() -> None:
@@ -120,22 +136,22 @@ def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:
 
 
 def test_the_load_is_measured() -> None:
-    ledger, meters = ServiceLedger(), Meters.starting_from(0.02)
+    ledger, capacity = ServiceLedger(), Capacity(ONE)
     for account in ("a", "a", "b"):
         ledger.join(account)
     held = stream()
     held.playhead.hold(ListenerState.PAUSED, 0.0)
     streams = [stream(), stream(0.2), held]
-    load = measure(streams, ledger, meters, PolicyConfig(), "a", 0.0)
+    load = measure(streams, ledger, capacity, PolicyConfig(), "a", 0.0)
     assert (load.live, load.playing, load.cost) == (3, 2, 0.0)
     assert (load.accounts, load.own) == (2, 2)
     assert load.missing == pytest.approx(2 * SAFE - 0.2)
-    assert measure(streams, ledger, meters, PolicyConfig(), "new", 0.0).accounts == 3
+    assert measure(streams, ledger, capacity, PolicyConfig(), "new", 0.0).accounts == 3
 
 
 def test_where_only_places_count_no_listener_is_looked_at() -> None:
     places = PolicyConfig(max_utilisation=math.inf)
-    load = measure([stream(0.2)], ServiceLedger(), Meters.starting_from(0.02), places, "a", 0.0)
+    load = measure([stream(0.2)], ServiceLedger(), Capacity(ONE), places, "a", 0.0)
     assert (load.live, load.playing, load.missing) == (1, 1, 0.0)
 
 
@@ -147,15 +163,15 @@ def cut(payer: str, at: float) -> Stream:
 
 
 def test_who_was_cut_off_counts_for_a_while_and_then_no_more() -> None:
-    ledger, meters = ServiceLedger(), Meters.starting_from(0.02)
+    ledger, capacity = ServiceLedger(), Capacity(ONE)
     streams = [cut("a", 0.0), cut("b", 5.0)]
     for account in ("a", "b"):
         ledger.join(account)
-    early = measure(streams, ledger, meters, CONFIG, "a", PLACE_KEPT - 0.1)
+    early = measure(streams, ledger, capacity, CONFIG, "a", PLACE_KEPT - 0.1)
     assert (early.live, early.playing, early.accounts, early.own) == (2, 2, 2, 1)
-    late = measure(streams, ledger, meters, CONFIG, "a", PLACE_KEPT)
+    late = measure(streams, ledger, capacity, CONFIG, "a", PLACE_KEPT)
     assert (late.live, late.playing, late.accounts, late.own) == (1, 1, 2, 0)
-    last = measure(streams, ledger, meters, CONFIG, "a", PLACE_KEPT + 5.0)
+    last = measure(streams, ledger, capacity, CONFIG, "a", PLACE_KEPT + 5.0)
     assert (last.live, last.playing, last.accounts, last.own) == (0, 0, 1, 0)
 
 

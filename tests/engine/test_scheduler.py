@@ -19,8 +19,8 @@ from doubles import (
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from playhead.engine.capacity import KNOWN
 from playhead.engine.lead import LeadLimits
-from playhead.engine.meters import KNOWN
 from playhead.engine.places import GIVEN_AWAY, TAKEN
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.scheduler import Scheduler
@@ -113,7 +113,7 @@ def test_the_finish_reason_is_the_model_s() -> None:
     (dispatch,) = one.plan()
     one.running.clear()
     done = StepResult(1, 0, True, False, True, finish=Finish.LENGTH_BUDGET)
-    one.scheduler.commit_steps(dispatch, [done], 0.01)
+    one.scheduler.commit_steps(dispatch, [done], 0.01, one.now)
     one.collect()
     assert one.heard[1].finished is not None
     assert one.heard[1].finished.reason is Finish.LENGTH_BUDGET
@@ -128,7 +128,7 @@ def test_words_that_start_after_the_last_frame_come_with_the_last_chunk() -> Non
     one.running.clear()
     (done,) = one.runner.step([1])
     late = (Word("late", 4 * FRAME + 1, 0, 4),)
-    one.scheduler.commit_steps(dispatch, [replace(done, words=late)], 0.01)
+    one.scheduler.commit_steps(dispatch, [replace(done, words=late)], 0.01, one.now)
     words = []
     for _ in range(10):
         for chunk in one.scheduler.plan(one.now).dispatches:
@@ -639,7 +639,7 @@ def slow(one: Rig, utterance: int) -> None:
             seconds = 4 * FRAME_SECONDS if work.lane is Lane.LM else 0.0
             seconds += sum(chunk.frames for chunk in work.chunks) * FRAME_SECONDS
             one.finish(work, service=0.3 * seconds)
-    assert one.scheduler.meters.cost_per_second() == pytest.approx(0.6, rel=0.05)
+    assert one.scheduler.capacity.cost(2) == pytest.approx(0.6, rel=0.05)
 
 
 def test_who_comes_back_late_to_busy_lanes_is_told_so() -> None:
@@ -738,7 +738,7 @@ class Market:
         for work in plan.dispatches:
             if work.lane is Lane.LM:
                 steps = [StepResult(n, 50, False, False, False) for n in work.steps]
-                self.scheduler.commit_steps(work, steps, 1e-6)
+                self.scheduler.commit_steps(work, steps, 1e-6, self.now)
                 continue
             self._pass(self.cost)
             pcm = np.zeros(FRAME, np.float32)

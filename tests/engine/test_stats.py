@@ -2,8 +2,9 @@
 
 import pytest
 from doubles import FRAME_SECONDS, Rig, machine, report, request
+from playhead.engine.capacity import KNOWN
 from playhead.engine.lead import LeadLimits
-from playhead.engine.meters import BATCH_BOUNDS, KNOWN
+from playhead.engine.meters import BATCH_BOUNDS
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.stats import LaneStats, snapshot
 from playhead.engine.types import Finish, Lane
@@ -61,6 +62,6 @@ def test_utilisation_is_what_the_live_ones_take_of_all_workers() -> None:
     one.say(1, "abcd")
     one.say(2, "abcd")
     seconds = round(KNOWN / FRAME_SECONDS) * FRAME_SECONDS + FRAME_SECONDS
-    one.scheduler.meters[Lane.LM].done(0.1 * seconds, [], seconds)
-    one.scheduler.meters[Lane.BACKGROUND].done(0.3 * seconds, [], seconds)
+    one.scheduler.capacity.note(Lane.LM, 0.1 * seconds, 1, seconds)
+    one.scheduler.capacity.note(Lane.BACKGROUND, 0.3 * seconds, 1, seconds)
     assert snapshot(one.scheduler, one.now).utilisation == pytest.approx(0.4)

@@ -13,7 +13,7 @@ def test_text_that_comes_while_a_step_is_on_its_way_back_is_spoken() -> None:
     assert results[0].hungry
     rig.text(1, "", end=True)
     rig.running.remove(dispatch)
-    rig.scheduler.commit_steps(dispatch, results, 0.01)
+    rig.scheduler.commit_steps(dispatch, results, 0.01, rig.now)
     for _ in range(10):
         for work in [*rig.plan(), *rig.running]:
             if work in rig.running:

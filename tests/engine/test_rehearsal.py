@@ -1,0 +1,92 @@
+"""What speech costs, measured before anybody listens."""
+
+import itertools
+from collections.abc import Callable
+
+from doubles import MODEL, FakeRunner
+from playhead.engine.clock import monotonic
+from playhead.engine.lanes import cpu_limits
+from playhead.engine.rehearsal import EACH, rehearse
+from playhead.engine.types import Request, StepResult
+
+LANES = cpu_limits(2)
+MANY = EACH * LANES.workers
+
+
+def ticking(tick: float) -> Callable[[], float]:
+    """A clock that goes on by ``tick`` seconds whenever it is asked."""
+    times = itertools.count()
+    return lambda: next(times) * tick
+
+
+class Wordy(FakeRunner):
+    """Speaks long enough to be measured."""
+
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
+        return super().push_text(utterance, "a" * 2000, flush=flush, end=end)
+
+
+class Silent(FakeRunner):
+    """Makes nothing of any text."""
+
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
+        return False
+
+
+class Closed(FakeRunner):
+    """Takes nobody."""
+
+    def open(self, request: Request) -> None:
+        raise ValueError("closed today")
+
+
+class Stuck(FakeRunner):
+    """Does not come back."""
+
+    def step(self, utterances: tuple[int, ...]) -> list[StepResult]:  # type: ignore[override]
+        self.gate.wait()
+        return super().step(utterances)
+
+
+def test_a_rehearsal_measures_and_leaves_nothing_behind() -> None:
+    runner = Wordy()
+    capacity = rehearse(runner, LANES, monotonic, patience=60.0)
+    assert capacity.known
+    assert capacity.cost(1) > 0.0
+    assert len(runner.opened) == MANY
+    assert sorted(runner.closed) == sorted(runner.opened)
+    assert runner.speeches == {}
+    assert all(number < 0 for number in runner.opened), "no listener has such a number"
+
+
+def test_a_model_that_says_too_little_is_measured_as_it_serves() -> None:
+    runner = Silent()
+    assert not rehearse(runner, LANES, monotonic).known
+    assert runner.speeches == {}
+
+
+def test_a_model_that_takes_nobody_is_left_to_refuse_those_who_ask() -> None:
+    assert not rehearse(Closed(), LANES, monotonic).known
+
+
+def test_work_that_breaks_ends_what_it_was_for() -> None:
+    runner = FakeRunner(MODEL)
+    runner.push_text = lambda utterance, delta, *, flush, end: FakeRunner.push_text(  # type: ignore[method-assign]
+        runner, utterance, "!", flush=flush, end=end
+    )
+    assert not rehearse(runner, LANES, monotonic).known
+    assert runner.speeches == {}
+
+
+def test_a_rehearsal_that_takes_too_long_is_given_up() -> None:
+    runner = Wordy()
+    assert not rehearse(runner, LANES, ticking(0.5), patience=2.0).known
+    assert runner.speeches == {}
+
+
+def test_work_that_does_not_come_back_is_left_behind() -> None:
+    runner = Stuck()
+    runner.gate.clear()
+    assert not rehearse(runner, LANES, monotonic, patience=0.05).known
+    assert len(runner.closed) == MANY - LANES.workers, "those at work are left alone"
+    runner.gate.set()
