@@ -31,7 +31,7 @@ CAUGHT_UP = 1.0
 """Seconds in which what is owed must be made good, out of what those who play leave of the lanes.
 A machine that is nearly full makes up for a bad moment slowly, and the next one comes."""
 
-GUESSED_COST = 0.05
+GUESSED_COST = 0.025
 """Lane seconds per second of speech while nothing has been measured, nor rehearsed."""
 
 CROWDED = 0.8
