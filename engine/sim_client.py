@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from playhead.engine.sim_listener import Habits, Listener, Network
@@ -24,6 +25,15 @@ def draw_frames(rng: random.Random, frame: float) -> int:
     """Length of an utterance in frames of ``frame`` seconds: lognormal, mean 5.7 s, 1 to 15 s."""
     seconds = rng.lognormvariate(math.log(5.7) - 0.125, 0.5)
     return round(min(15.2, max(0.96, seconds)) / frame)
+
+
+def poisson(seed: int, rate: float, end: float) -> Iterator[float]:
+    """Arrivals at random before ``end``, ``rate`` a second on average."""
+    rng = random.Random(seed)
+    now = rng.expovariate(rate)
+    while now < end:
+        yield now
+        now += rng.expovariate(rate)
 
 
 @dataclass(slots=True)

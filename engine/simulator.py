@@ -17,7 +17,7 @@ from playhead.engine.costs import CostTable
 from playhead.engine.plan import Dispatch
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.sim_client import Call, Caller, draw_frames
+from playhead.engine.sim_client import Call, Caller, draw_frames, poisson
 from playhead.engine.sim_listener import Mix
 from playhead.engine.types import AudioChunk, Finished, Lane, Pcm, StepResult
 
@@ -107,14 +107,8 @@ class Simulator:
     # -- events -----------------------------------------------------------------------------
 
     def _arrivals(self) -> Iterator[float]:
-        if self.scenario.arrivals:
-            yield from self.scenario.arrivals
-            return
-        rng = random.Random(self.scenario.seed)
-        now = rng.expovariate(self.scenario.rate)
-        while now < self._end:
-            yield now
-            now += rng.expovariate(self.scenario.rate)
+        given = self.scenario.arrivals
+        return iter(given) if given else poisson(self.scenario.seed, self.scenario.rate, self._end)
 
     def _at(self, when: float, event: Callable[[float], None]) -> None:
         heapq.heappush(self._heap, (when, next(self._ids), event))
@@ -225,11 +219,9 @@ class Simulator:
         self._outcome.made += seconds * (self.scenario.warmup <= now < self._end)
         final = call.sent >= call.frames * self._frame - 1e-9
         self._hash.update(f"{chunk.utterance} {chunk.index} {chunk.lane} {now:.6f};".encode())
-        self._count_chunk(chunk.lane)
+        chunks = self._outcome.chunks
+        chunks[chunk.lane] = chunks.get(chunk.lane, 0) + 1
         self._at(call.arrival(now), lambda t: self._arrive(call, seconds, final, t))
-
-    def _count_chunk(self, lane: Lane) -> None:
-        self._outcome.chunks[lane] = self._outcome.chunks.get(lane, 0) + 1
 
     def _arrive(self, call: Call, seconds: float, final: bool, now: float) -> None:
         first = call.listener.truth.first_audio is None
