@@ -18,7 +18,8 @@ seeds of its own. A group names several variants:
 
 What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
 (lanes without priority), codec-fp32, codec-bf16-plain, codec-library, codec-fp16. --repeat 2
-measures all variants twice, in turn. Prints a table; writes ablations-START.json to $OUT, or to --out. Needs CUDA.
+measures all variants twice, in turn. Prints a table; writes ablations-START.json to $OUT, or to
+--out. Needs CUDA.
 """
 
 import argparse
