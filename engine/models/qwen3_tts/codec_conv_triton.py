@@ -216,6 +216,19 @@ def _convolve(
 
 
 @triton.jit
+def _ahead(step, inner, dilation, channels: tl.constexpr, deep: tl.constexpr):
+    """How far a step's inputs lie behind the first step's, all taps' channels in a row. A step
+    that ends one tap and begins the next needs a number for each input."""
+    if channels % deep == 0:
+        parts: tl.constexpr = channels // deep
+        place = (step // parts) * dilation * channels + (step % parts) * deep
+    else:
+        at = step * deep + inner
+        place = (step * deep + (at // channels) * (dilation - 1) * channels)[None, :]
+    return place
+
+
+@triton.jit
 def _some(source, inside, everything: tl.constexpr):
     """What is inside, zeros elsewhere."""
     if everything:  # noqa: SIM108 - the compiler takes one branch and drops the other
@@ -283,7 +296,7 @@ def _unit(
     column = row % length
     inner = tl.arange(0, deep)
     begin = (stream.to(tl.int64) * columns + column) * channels
-    source = x + begin[:, None]
+    source = x + begin[:, None] + inner[None, :]
     c0 = tl.arange(0, first)
     i0 = tl.minimum(c0, channels - 1)
     kernel0 = weight + i0[None, :] * (taps * channels) + inner[:, None]
@@ -296,14 +309,13 @@ def _unit(
     depth: tl.constexpr = taps * channels
     whole_steps: tl.constexpr = depth % deep == 0
     for step in range(tl.cdiv(depth, deep)):
-        at = step * deep + inner
-        # All taps' channels in a row: a step may end one tap and begin the next.
-        place = at + (at // channels) * (dilation - 1) * channels
-        a = _some(source + place[None, :], (at < depth)[None, :], whole_steps)
-        b = _some(kernel0 + step * deep, (at < depth)[:, None], whole_steps)
+        inside_depth = step * deep + inner < depth
+        ahead = _ahead(step, inner, dilation, channels, deep)
+        a = _some(source + ahead, inside_depth[None, :], whole_steps)
+        b = _some(kernel0 + step * deep, inside_depth[:, None], whole_steps)
         t0 = tl.dot(a, b, t0, input_precision="ieee")
         if second > 0:
-            b = _some(kernel1 + step * deep, (at < depth)[:, None], whole_steps)
+            b = _some(kernel1 + step * deep, inside_depth[:, None], whole_steps)
             t1 = tl.dot(a, b, t1, input_precision="ieee")
     y0 = _activate(
         t0, tl.load(inner_frequency + i0), tl.load(inner_height + i0), tl.load(inner_bias + i0),

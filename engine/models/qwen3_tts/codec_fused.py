@@ -43,7 +43,7 @@ UNITS: dict[int, Ladder] = {
     192: ((2000, None), (EVERY, Tile(64, 0, 64, 4, 3))),
     96: ((8000, Tile(64, 0, 32, 4, 4)), (EVERY, Tile(128, 0, 32, 4, 4))),
 }
-JOINED = 256
+JOINED = 128
 """Up to how many columns norms and their products are one kernel."""
 
 
