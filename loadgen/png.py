@@ -27,8 +27,8 @@ def write_png(charts: Sequence[Chart], folder: Path) -> list[Path]:
         for number, series in enumerate(chart.series):
             xs, ys = zip(*sorted(series.points), strict=True) if series.points else ((), ())
             colour = COLOURS[number % len(COLOURS)]
-            style = {"marker": "o", "markersize": 4, "clip_on": False, "zorder": 3}
-            axes.plot(xs, ys, color=colour, label=series.name, **style)
+            (line,) = axes.plot(xs, ys, color=colour, label=series.name, clip_on=False, zorder=3)
+            line.set(marker="o", markersize=4)
         axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
         if not any(y for series in chart.series for _, y in series.points):
             axes.set_ylim(top=1)  # as the page draws it; by itself the axis would end at 0.05
