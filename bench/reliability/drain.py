@@ -4,17 +4,20 @@
     bench/reliability/drain.py [--runs 100] [--streams 100] [--seed 1]
 
 Every tenth run has a listener that is paused for good: it must not keep the process beyond its
-drain time. Listeners play at twice the speed, so that a hundred runs take minutes. Exit status 0
-when no sample was lost and every process ended in time with status 0.
+drain time. Listeners play at twice the speed, all begin together, and the next process starts
+while this one drains, so that a hundred runs take minutes. Exit status 0 when no sample was lost
+and every process ended in time with status 0.
 """
 
 import argparse
 import asyncio
 import contextlib
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +50,7 @@ WORDS = [
     "end",
 ]
 DRAIN = 8.0
+PATIENCE = 30.0
 MARGIN = 3.0
 """Seconds beyond the drain time within which the process must have ended."""
 
@@ -57,6 +61,7 @@ class Run:
     told_after: float = 0.0  # seconds from the signal until the last stream knew of it
     ended_after: float = 0.0  # and until the process was gone
     status: int | None = None
+    speaking: int = 0  # streams that were not at their end when the signal came
     stuck: str = ""
 
 
@@ -71,8 +76,9 @@ async def begin(bare: Bare, text: str) -> int:
     raise TimeoutError("never let in")
 
 
-async def speak(bare: Bare, text: str, epoch: int) -> tuple[bool, float]:
+async def speak(bare: Bare, text: str) -> tuple[bool, float]:
     """Hear it to the end: whether all of it came, and when the drain was announced."""
+    epoch = await begin(bare, text)
     told = 0.0
     with contextlib.suppress(ConnectionClosed):
         while True:
@@ -80,6 +86,11 @@ async def speak(bare: Bare, text: str, epoch: int) -> tuple[bool, float]:
                 told = time.monotonic()
     whole = bool(np.array_equal(bare.heard(epoch), sound(text)))
     return whole and isinstance(bare.endings.get(epoch), m.Done), told
+
+
+def ended(bare: Bare) -> bool:
+    """Whether it has heard its text (earlier endings are refusals)."""
+    return any(isinstance(end, m.Done) for end in bare.endings.values())
 
 
 async def hold(bare: Bare) -> str:
@@ -95,22 +106,58 @@ async def hold(bare: Bare) -> str:
 async def drain(url: str, process: object, texts: Sequence[str], stuck: bool, wait: float) -> Run:
     run = Run()
     async with contextlib.AsyncExitStack() as stack:
-        bares = [await stack.enter_async_context(client(url, playback_rate=2.0)) for _ in texts]
+        coming = (stack.enter_async_context(client(url, playback_rate=2.0)) for _ in texts)
+        bares = await asyncio.gather(*coming)
         if stuck:
             holder = asyncio.create_task(hold(await stack.enter_async_context(client(url))))
-        epochs = await asyncio.gather(*map(begin, bares, texts))
-        tasks = [asyncio.create_task(speak(*who)) for who in zip(bares, texts, epochs, strict=True)]
+        tasks = [asyncio.create_task(speak(*who)) for who in zip(bares, texts, strict=True)]
+        async with asyncio.timeout(PATIENCE):
+            while not all(bare.sound for bare in bares):
+                await asyncio.sleep(0.005)
         await asyncio.sleep(wait)
+        run.speaking = sum(not ended(bare) for bare in bares)
         process.terminate()  # type: ignore[attr-defined]
         signalled = time.monotonic()
         heard = await asyncio.gather(*tasks)
         run.lost = sum(not whole for whole, _ in heard)
-        run.told_after = max(told for _, told in heard) - signalled
+        run.told_after = max((told for _, told in heard if told), default=signalled) - signalled
         if stuck:
             run.stuck = await holder
         run.status = await asyncio.to_thread(process.wait, 30)  # type: ignore[attr-defined]
         run.ended_after = time.monotonic() - signalled
     return run
+
+
+def texts_of(rng: random.Random, streams: int) -> list[str]:
+    """About 4 seconds of speech each, which take half of that to play."""
+    return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(10, 12))) for _ in range(streams)]
+
+
+def one_after_the_other(args: argparse.Namespace) -> list[Run]:
+    """All runs; the process of the next is started beside the drain of this one."""
+    flags = ("--max-connections-per-address", "1000", "--drain-timeout", str(DRAIN))
+    flags += ("--http-port", "off")
+    runs: list[Run] = []
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(1) as starter:
+
+        def start() -> Future[tuple[subprocess.Popen[str], str]]:
+            server = served(*flags, stderr=None, FAULTY_PACE="2000")
+            return starter.submit(stack.enter_context, server)
+
+        coming = start()
+        for number in range(args.runs):
+            process, url = coming.result()
+            coming = start()
+            rng = random.Random(f"{args.seed} {number}")
+            texts, stuck = texts_of(rng, args.streams), number % 10 == 9
+            runs.append(asyncio.run(drain(url, process, texts, stuck, rng.uniform(0.0, 0.3))))
+            if runs[-1].lost or runs[-1].status:
+                print(f"run {number}: {runs[-1]}", flush=True)
+            if time.monotonic() - began > args.seconds:
+                break
+        coming.result()
+    return runs
 
 
 def main() -> int:
@@ -120,29 +167,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3600.0, help="begin no run after that")
     args = parser.parse_args()
-    flags = ("--max-connections-per-address", "1000", "--drain-timeout", str(DRAIN))
-    runs: list[Run] = []
-    began = time.monotonic()
-    for number in range(args.runs):
-        if time.monotonic() - began > args.seconds:
-            break
-        rng = random.Random(f"{args.seed} {number}")
-        texts = [
-            " ".join(rng.choice(WORDS) for _ in range(rng.randint(6, 10)))
-            for _ in range(args.streams)
-        ]
-        stuck = number % 10 == 9
-        with served(*flags, stderr=None, FAULTY_PACE="2000") as (process, url):
-            run = asyncio.run(drain(url, process, texts, stuck, rng.uniform(0.0, 0.7)))
-        runs.append(run)
-        if run.lost or run.status:
-            print(f"run {number}: {run}", flush=True)
+    runs = one_after_the_other(args)
     held = [run for run in runs if run.stuck]
     bad = sum(bool(run.lost or run.status or run.ended_after > DRAIN + MARGIN) for run in runs)
     told = sorted(run.told_after for run in runs)
+    speaking = sorted(run.speaking for run in runs)
     print(
-        f"{len(runs)} runs of {args.streams} streams: {sum(r.lost for r in runs)} streams lost "
-        f"samples, {bad} runs not as promised; all told within {told[-1] * 1e3:.0f} ms (median "
+        f"{len(runs)} runs of {args.streams} streams, {speaking[0]} to {speaking[-1]} of them "
+        f"speaking when the signal came: {sum(r.lost for r in runs)} streams lost samples, "
+        f"{bad} runs not as promised; all told within {told[-1] * 1e3:.0f} ms (median "
         f"{told[len(told) // 2] * 1e3:.0f}); ended after at most "
         f"{max((r.ended_after for r in runs if not r.stuck), default=0):.1f} s, with a stuck "
         f"stream {max((r.ended_after for r in held), default=0):.1f} s "

@@ -35,6 +35,8 @@ NEIGHBOURS = 4
 ABUSER_SECONDS = 4.0
 HEAD_START = 3.0  # until stalled readers have been found out
 KIB = 1024
+STALLED_P99, FLOOD_P99, GONE, MOST_KIB = 1.0, 5.0, 2.0, 512  # the goals: ms, ms, s, KiB
+LAWFUL = ("messages of 60 KiB",)  # no rule of frames is broken: they are read slowly, and answered
 
 Abuse = Callable[[int], Awaitable[None]]
 
@@ -185,9 +187,28 @@ async def measure(seconds: float, stalled_clients: int, only: str | None) -> dic
         table[f"{stalled_clients} stalled readers"] = found
         table["alone again"] = await beside(running, seconds, None)
     base = (table["alone"]["p99_ms"] + table["alone again"]["p99_ms"]) / 2
-    for found in table.values():
+    for name, found in table.items():
         found["added_p99_ms"] = round(found["p99_ms"] - base, 3)
+        judge(name, found)
     return {"seconds": seconds, "table": table}
+
+
+def judge(name: str, found: dict[str, Any]) -> None:
+    """Print a row beside its goals (docs/reliability.md, section 4)."""
+    row = f"{name:24} p50 {found['p50_ms']:7.3f}  p99 {found['p99_ms']:7.3f} ms"
+    if name.startswith("alone"):
+        print(row)
+        return
+    most = STALLED_P99 if "stalled" in name else FLOOD_P99
+    gone = found.get("abuser_gone_after_s", 0.0)
+    memory = found.get("memory_kib", found.get("memory_kib_each", 0))
+    missed = [f"p99 +{most:g} ms"] if found["added_p99_ms"] > most else []
+    if name not in LAWFUL and (gone is None or gone > GONE):
+        missed.append(f"gone within {GONE:g} s")
+    if memory > MOST_KIB:
+        missed.append(f"{MOST_KIB} KiB")
+    verdict = "missed: " + ", ".join(missed) if missed else "met"
+    print(f"{row}  added {found['added_p99_ms']:+7.3f}  gone {gone} s  {memory} KiB  {verdict}")
 
 
 def main() -> None:
