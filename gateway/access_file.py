@@ -1,5 +1,6 @@
 """The key file on disk: read, watched, and written without ever being half there."""
 
+import errno
 import fcntl
 import logging
 import os
@@ -15,15 +16,23 @@ from playhead.gateway.access_keys import KeyFileError, KeyRing, parse, render
 log: Final = logging.getLogger("playhead.gateway.access")
 
 MAX_BYTES: Final = 64 * 1024 * 1024
+PASSING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Faults of the machine that say nothing of a file: it has to be read again."""
+
+
+class Unread(KeyFileError):
+    """There was no descriptor, or no memory, to read the file with."""
 
 
 def load(path: Path) -> KeyRing:
-    """The keys of a file. Raises :class:`KeyFileError`, naming the file."""
+    """The keys of a file. Raises :class:`KeyFileError`, naming the file; :class:`Unread` when that
+    says nothing of the file."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as fault:
-        raise KeyFileError(f"{path}: {fault.strerror}") from None
+        kind = Unread if fault.errno in PASSING else KeyFileError
+        raise kind(f"{path}: {fault.strerror}") from None
     if len(raw) > MAX_BYTES:
         raise KeyFileError(f"{path}: more than {MAX_BYTES} bytes")
     try:
@@ -35,8 +44,11 @@ def load(path: Path) -> KeyRing:
 
 def others_may_write(path: Path) -> bool:
     """Whether everybody can change the file. Its digests open nothing, but whoever may write here
-    lets himself in."""
-    return bool(path.stat().st_mode & stat.S_IWOTH)
+    lets himself in. A file that has just gone is nobody's."""
+    try:
+        return bool(path.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -79,7 +91,7 @@ class Watched:
 
     def __init__(self, *paths: Path) -> None:
         self._paths = paths
-        self._seen = self._look()
+        self._seen: tuple[tuple[int, ...], ...] | None = self._look()
 
     def changed(self) -> bool:
         """Whether a file differs from the last time; a file that is gone is another one."""
@@ -88,6 +100,10 @@ class Watched:
             return False
         self._seen = now
         return True
+
+    def forget(self) -> None:
+        """What was seen could not be read: it has changed until it is."""
+        self._seen = None
 
     def _look(self) -> tuple[tuple[int, ...], ...]:
         return tuple(map(_identity, self._paths))

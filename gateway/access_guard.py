@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from playhead.gateway.access_file import Watched, load, others_may_write
+from playhead.gateway.access_file import Unread, Watched, load, others_may_write
 from playhead.gateway.access_keys import KeyFileError, KeyRing
 from playhead.gateway.access_tls import Tls, TlsError
 from playhead.gateway.settings import Settings, SettingsError
@@ -31,7 +31,7 @@ class Guard:
                 self._tls = Tls(Path(settings.tls_cert), Path(settings.tls_key))
         except KeyFileError as fault:
             raise SettingsError(f"--keys: {fault}") from None
-        except TlsError as fault:
+        except (TlsError, OSError) as fault:
             raise SettingsError(f"--tls-cert, --tls-key: {fault}") from None
 
     def options(self, handshake_timeout: float) -> dict[str, Any]:
@@ -42,7 +42,8 @@ class Guard:
         """Take up what has changed; whether the keys have.
 
         A key file that is gone or broken changes nothing: a slip of an editor must neither open
-        the door nor close it on everybody. It is logged until it is mended.
+        the door nor close it on everybody. What could not be read for want of descriptors is read
+        again, or a revocation would be lost.
         """
         if self._tls is not None:
             self._tls.refresh()
@@ -51,6 +52,8 @@ class Guard:
         try:
             self.keys = load(self._path)
         except KeyFileError as fault:
+            if isinstance(fault, Unread):
+                self._watched.forget()
             log.error("the keys read before stay in use: %s", fault)  # noqa: TRY400 - no traceback
             return False
         self._warn(self._path)

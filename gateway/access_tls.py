@@ -5,7 +5,7 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
-from playhead.gateway.access_file import Watched
+from playhead.gateway.access_file import PASSING, Watched
 
 log: Final = logging.getLogger("playhead.gateway.access")
 
@@ -15,7 +15,8 @@ class TlsError(ValueError):
 
 
 class Tls:
-    """One certificate chain and its key. Raises :class:`TlsError` when they do not work."""
+    """One certificate chain and its key. Raises :class:`TlsError` when they do not work, and
+    ``OSError`` when the machine has nothing left to read them with."""
 
     def __init__(self, cert: Path, key: Path) -> None:
         self._cert = cert
@@ -30,7 +31,8 @@ class Tls:
     def refresh(self) -> bool:
         """Take up changed files; whether they were. Bad ones are logged and the old ones stay.
 
-        New connections get the new certificate, open ones keep theirs.
+        New connections get the new certificate, open ones keep theirs. What could not be read for
+        want of descriptors is read again at the next look.
         """
         if not self._watched.changed():
             return False
@@ -39,6 +41,9 @@ class Tls:
             _context(self._cert, self._key)
             self._context.load_cert_chain(self._cert, self._key)
         except (TlsError, OSError) as fault:
+            # A fault of TLS is an OSError too, with a number of its own.
+            if not isinstance(fault, TlsError | ssl.SSLError) and fault.errno in PASSING:
+                self._watched.forget()
             log.error("the old certificate stays in use: %s", fault)  # noqa: TRY400 - no traceback
             return False
         log.info("new certificate from %s", self._cert)
@@ -57,6 +62,8 @@ def _context(cert: Path, key: Path) -> ssl.SSLContext:
         reason = fault.reason or "it is encrypted, or not PEM"
         raise TlsError(f"{cert} and {key} are no pair in PEM: {reason}") from None
     except OSError as fault:
+        if fault.errno in PASSING:
+            raise
         missing = next((path for path in (cert, key) if not path.is_file()), cert)
         raise TlsError(f"{missing}: {fault.strerror}") from None
     return context

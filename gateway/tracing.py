@@ -33,8 +33,7 @@ class Tracer:
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("playhead")
         self._ratio = ratio
-        # Spans carry wall time, stamps are monotonic.
-        self._epoch = clock.wall() - clock.monotonic()
+        self._epoch = 0.0
 
     def begin(self, session: str, request: Request, now: float) -> Trace | None:
         """A trace for an utterance, or None when this one is left out."""
@@ -45,6 +44,9 @@ class Tracer:
 
     def end(self, trace: Trace, outcome: str, now: float) -> None:
         """The utterance is over."""
+        # Spans carry wall time, stamps are monotonic; the wall clock may have been set since the
+        # start, and a machine that slept has stopped the other one.
+        self._epoch = clock.wall() - now
         span = self._tracer.start_span(
             "utterance",
             kind=SpanKind.SERVER,

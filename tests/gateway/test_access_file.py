@@ -4,8 +4,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from descriptors import no_descriptors
 from playhead.gateway import access_file
-from playhead.gateway.access_file import Watched, edit, load, others_may_write
+from playhead.gateway.access_file import Unread, Watched, edit, load, others_may_write
 from playhead.gateway.access_keys import KeyFileError, KeyRing, new_key
 
 NOW = 1_800_000_000.0
@@ -100,3 +101,20 @@ def test_every_change_is_seen(tmp_path: Path) -> None:
     assert watched.changed()
     path.unlink()
     assert watched.changed()
+
+
+def test_nobody_may_write_a_file_that_has_gone(tmp_path: Path) -> None:
+    assert not others_may_write(tmp_path / "keys.json")
+
+
+def test_without_descriptors_nothing_is_known_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    with edit(path) as put:
+        put(KeyRing())
+    watched = Watched(path)
+    with no_descriptors(), pytest.raises(Unread, match="Too many open files"):
+        load(path)
+    assert not watched.changed()
+    watched.forget()
+    assert watched.changed()
+    assert not watched.changed()

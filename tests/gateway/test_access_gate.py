@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from descriptors import no_descriptors
 from harness import Client, Gateway, eventually, gateway
 from playhead.client import ConnectionFailed
 from playhead.client import connect as open_voice
@@ -243,6 +244,52 @@ def test_a_broken_key_file_changes_nothing(
 
     with caplog.at_level(logging.ERROR):
         uvloop.run(main())
+
+
+def test_a_revocation_during_want_of_descriptors_is_not_lost(
+    keys: Keys, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with gateway(keys=str(keys.path)) as running:
+            client = await speaking(running, keys.first)
+            keys.write(keys.second_key)
+            with no_descriptors():
+                await eventually(lambda: "Too many open files" in caplog.text)
+                assert running.server.access.valid(keys.first_key.id)
+            assert await client.closed() == 1008
+            assert (await refused(running, **bearer(keys.first)))[0] == 401
+
+    with caplog.at_level(logging.ERROR):
+        uvloop.run(main())
+
+
+def test_expiry_goes_by_the_wall_clock_and_tickets_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock set back by hours cuts nobody off; set forward, it ends what has expired by it, and
+    set right again, it lets that key in anew. Tickets keep their minute."""
+    keys = Keys(tmp_path, expires=NOW + 3_600)
+    wall = [NOW]
+
+    async def main() -> None:
+        async with gateway(keys=str(keys.path)) as running:
+            monkeypatch.setattr(running.server.access, "_wall", lambda: wall[0])
+            client = await speaking(running, keys.first)
+            bought = await ticket(running, keys.first)
+            wall[0] = NOW - 5 * 3_600
+            await asyncio.sleep(0.1)
+            await client.send(Text("still here"))
+            offered = [Subprotocol("playhead.v1.json"), Subprotocol(f"playhead.ticket.{bought}")]
+            async with connect(running.url, subprotocols=offered):
+                pass
+            wall[0] = NOW + 5 * 3_600
+            assert await client.closed() == 1008
+            assert (await refused(running, **bearer(keys.first)))[0] == 401
+            wall[0] = NOW
+            assert len(running.server.hub.registry) == 0
+            await speaking(running, keys.first)
+
+    uvloop.run(main())
 
 
 def test_a_session_of_another_tenant_does_not_exist(keys: Keys) -> None:

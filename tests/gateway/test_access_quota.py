@@ -162,3 +162,16 @@ def test_one_gives_up_for_both_accounts() -> None:
         allowance.cut_off(0.0)
     assert Allowance((key, address)).stream(PLACE_KEPT) is None
     assert gave_up == made[:1]
+
+
+def test_a_session_that_ends_gives_all_back_and_holds_nobody() -> None:
+    account = Account("key", Quota(1, 1, 60))
+    allowance = Allowance((account,))
+    asked: list[float] = []
+    allowance.give_up = asked.append  # type: ignore[method-assign]
+    allowance.speaking(True)
+    allowance.cut_off(0.0)
+    allowance.close()
+    assert (account.streams, account.cut_off) == (0, {})
+    allowance.give_up(1.0)
+    assert asked == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trustme
 import uvloop
+from descriptors import no_descriptors
 from harness import Gateway, gateway
 from playhead.gateway.access_tls import Tls, TlsError
 from playhead.gateway.settings import SettingsError
@@ -116,11 +117,16 @@ def test_a_renewed_certificate_is_taken_up(
             assert tls.refresh() is False
             assert (await asyncio.to_thread(served, port))[0] == renewed
             issue(tmp_path)
+            with no_descriptors():
+                assert tls.refresh() is False
+            assert (await asyncio.to_thread(served, port))[0] == renewed
             assert tls.refresh() is True
+            assert (await asyncio.to_thread(served, port))[0] != renewed
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(main())
     assert "the old certificate stays in use" in caplog.text
+    assert "Too many open files" in caplog.text
 
 
 def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -94,6 +94,19 @@ def test_spans_hang_together() -> None:
         assert parent.span_id == root.context.span_id  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("jump", [-7_200.0, 7_200.0])
+def test_spans_follow_a_wall_clock_that_was_set(
+    jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, exporter = tracer()
+    monkeypatch.setattr("playhead.engine.clock.wall", lambda: 1_700_000_000.0 + jump)
+    made.end(full(), "done", 4.0)
+    made.close()
+    root = spans(exporter)["utterance"]
+    assert root.end_time == pytest.approx((1_700_000_000.0 + jump) * 1e9, abs=1e3)
+    assert root.start_time == pytest.approx((1_700_000_000.0 + jump - 3.0) * 1e9, abs=1e3)
+
+
 def test_a_share_is_traced() -> None:
     request = Request(7, "c", "alto")
     assert tracer(0.0)[0].begin("s", request, 1.0) is None
