@@ -59,7 +59,8 @@ def notes(made: Figures) -> list[str]:
         lines.append(f"{made.name}: model {made.model}")
     lines += [f"{made.name}: {miss}" for miss in Objective().misses(made)]
     lines += [
-        f"{made.name}: {fault}: {_plain(told)}" for fault, told in sorted(made.examples.items())
+        f"{made.name}: {fault}: {_plain(told.removeprefix(f'{fault}: '))}"
+        for fault, told in sorted(made.examples.items())
     ]
     if made.causes:
         blamed = ", ".join(f"{cause} {count}" for cause, count in made.causes.items())

@@ -64,7 +64,7 @@ def form(*pieces: bytes) -> AbstractAsyncContextManager[str]:
         (
             "openai",
             answered(b"HTTP/1.1 401 No\r\n\r\n"),
-            "refused_key: refused_key: HTTP status 401: give a key with --key-from",
+            "refused_key: HTTP status 401: give a key with --key-from",
         ),
         (
             "voxserve-stream",
