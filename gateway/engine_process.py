@@ -9,7 +9,6 @@ from typing import Final
 import uvloop
 from playhead.engine.remote.server import EngineServer
 from playhead.gateway import signals
-from playhead.gateway.allocator import keep_thresholds
 from playhead.gateway.engines import opener
 from playhead.gateway.loading_note import LoadingNote
 from playhead.gateway.models import Served, StartError, load_voice, open_model
@@ -28,7 +27,6 @@ log: Final = logging.getLogger("playhead.gateway.engine")
 def run(settings: Settings, path: str) -> int:
     """Serve gateways at ``path`` until a signal; returns the exit status."""
     configure_logging(settings.log_level, settings.log_format)
-    keep_thresholds()
     note = LoadingNote(path)
     try:
         served = open_model(settings, load_voice, note)

@@ -53,7 +53,9 @@ all others wait, and those that end are no garbage (test_no_cycles.py)."""
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
     """Serve until a signal; returns the exit status. Prints what went wrong in one line."""
     configure_logging(settings.log_level, settings.log_format)
-    keep_thresholds()
+    if settings.engine is not None or settings.model == HIBARI:
+        # Not beside an accelerator: its driver follows every page that a process gives back.
+        keep_thresholds()
     try:
         guard = Guard(settings)
     except SettingsError as error:

@@ -21,9 +21,9 @@ from playhead.engine.scheduler import Scheduler
 from playhead.engine.types import Lane, Urgency
 
 EVERY = 0.1
-STARTS = ("lanes", "flat", "codec-fp32", "codec-bf16-plain", "codec-library", "codec-fp16")
+STARTS = ("lanes", "flat", "codec-fp32", "codec-bf16-plain", "codec-own", "codec-fp16")
 """``flat``: lanes without priority. The rest: what decodes, instead of bfloat16 and own kernels
-(``codec-library``: own kernels for all but convolutions)."""
+for all but convolutions (``codec-own``: for those too)."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ def _start(name: str) -> None:
         cuda_runner._codec_ops = lambda: TorchOps(torch.float32)
     elif name == "codec-bf16-plain":
         cuda_runner._codec_ops = lambda: TorchOps(torch.bfloat16)
-    elif name == "codec-library":
-        from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
-
-        cuda_runner._codec_ops = TritonOps
-    elif name == "codec-fp16":
+    elif name == "codec-own":
         from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
 
-        cuda_runner._codec_ops = lambda: FusedOps(torch.float16)
+        cuda_runner._codec_ops = FusedOps
+    elif name == "codec-fp16":
+        from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+
+        cuda_runner._codec_ops = lambda: TritonOps(torch.float16)

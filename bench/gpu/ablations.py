@@ -17,7 +17,7 @@ seeds of its own. A group names several variants:
     ahead    frames that the device makes ahead of the host: none, one, two
 
 What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
-(lanes without priority), codec-fp32, codec-bf16-plain, codec-library, codec-fp16. --repeat 2
+(lanes without priority), codec-fp32, codec-bf16-plain, codec-own, codec-fp16. --repeat 2
 measures all variants twice, in turn. Prints a table; writes ablations-START.json to $OUT, or to
 --out. Needs CUDA.
 """

@@ -16,7 +16,8 @@ LEAST_ROWS = 16
 MANY = 32
 CUTS = ((128, 8, 3), (16, 1, 3))
 """Positions read at once over slots, warps and stages: of fewer than ``MANY`` streams, where each
-has the device's memory almost to itself, and of more. Measured (bench/gpu/attention.py)."""
+has the device's memory almost to itself, and of more. Measured (bench/gpu/attention.py) with 16
+bits; of wider numbers as many bytes are read at once."""
 
 
 @triton.jit
@@ -93,6 +94,7 @@ def over_slots(
     keys, values, slots, positions, _ = memory
     out = _room(qkv, weights, keys)
     block, warps, stages = CUTS[qkv.shape[0] >= MANY]
+    block = max(LEAST_ROWS, block * 2 // qkv.element_size())
     _newest[(qkv.shape[0], keys.shape[2])](
         qkv, weights.q_norm, weights.k_norm, cos, sin, keys, values, slots, positions, out, 0,
         *_strides(qkv, cos, keys), eps, True, *_sizes(out, keys), block,

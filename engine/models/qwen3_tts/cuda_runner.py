@@ -372,9 +372,9 @@ def _opening(stream: Stream, prompt: Prompt) -> Opening:
 
 
 def _codec_ops() -> TorchOps:
-    from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
+    from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 
-    return FusedOps()
+    return TritonOps()
 
 
 def _layer_ops() -> LayerOps:

@@ -85,7 +85,7 @@ def linear(
     width = weight.shape[0] // 2 if gated else weight.shape[0]
     flat = x.reshape(rows, depth)
     out = x.new_empty((*x.shape[:-1], width))
-    tile, step, warps, stages = cut or _cut(width, depth, gated)
+    tile, step, warps, stages = cut or _cut(width, depth, gated, x.element_size())
     batch = min(64, max(LEAST_ROWS, triton.next_power_of_2(rows)))
     _linear[(width // tile, triton.cdiv(rows, batch))](
         flat, gain, weight, more, out, rows, width, depth, flat.stride(0), eps,
@@ -95,10 +95,12 @@ def linear(
     return out
 
 
-def _cut(width: int, depth: int, gated: bool) -> Cut:
-    """The best of bench/gpu/linear.py for few rows, or the next smaller that divides the sizes."""
+def _cut(width: int, depth: int, gated: bool, itemsize: int) -> Cut:
+    """The best of bench/gpu/linear.py for few rows, or the next smaller that divides the sizes.
+    Wide numbers take shorter steps: a multiprocessor's memory holds as many bytes, not elements."""
     best = Cut(64, 128, 8, 5) if gated else Cut(32, 256, 4, 5)
-    return best._replace(tile=_dividing(best.tile, width), step=_dividing(best.step, depth))
+    step = best.step * 2 // itemsize
+    return best._replace(tile=_dividing(best.tile, width), step=_dividing(step, depth))
 
 
 def _dividing(size: int, whole: int) -> int:
