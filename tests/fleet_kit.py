@@ -23,11 +23,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from machine import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
 HAPROXY = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
 RATE = 24_000
-PATIENCE = 15.0
 
 
 def free_port() -> int:
@@ -84,7 +85,7 @@ class Node:
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return str(answer.read().decode())
 
 

@@ -6,6 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+PATIENCE = 60.0
+"""Seconds after which a test calls hung what it waits for. What works needs far less, on a busy
+machine too; what must be quick is judged by another measure."""
+AT_ONCE = 20.0
+"""Seconds within which comes, on a busy machine too, what does not wait for a limit of the server's
+own that is longer: 30 s and more (grace, drain)."""
+
 
 @dataclass
 class Kept:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from live import Cable, WaveRunner, live_server, sound
-from machine import kept_waiting
+from machine import PATIENCE, kept_waiting
 from playhead.client import Cancelled, Done, connect
 from playhead.engine.types import ListenerState
 from playhead.gateway import messages as m
@@ -28,7 +28,7 @@ LONG = "This one goes on and on. " * 20
 
 def run(case: Coroutine[Any, Any, None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await case
 
     asyncio.run(bounded())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from client_stub import READY, Peer, stub, tone
+from machine import PATIENCE
 from playhead import client as api
 from playhead.client import connect
 from playhead.client.link import endpoint
@@ -24,7 +25,7 @@ def run(case: Coroutine[Any, Any, None]) -> None:
     """Every case has to end by itself, and soon."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             await case
 
     asyncio.run(bounded())

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from client_stub import Peer, stub, tone
+from machine import PATIENCE
 from playhead import client as api
 from playhead.client import connect
 from playhead.client.link import at_node
@@ -20,7 +21,7 @@ TEXT = "One two three."
 
 def run(case: Any) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             await case
 
     asyncio.run(bounded())

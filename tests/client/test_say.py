@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from client_stub import Peer, stub, tone
+from machine import PATIENCE
 from playhead.client import feed, say
 from playhead.client.progress import Progress
 from playhead.client.speaker import Speaker, SpeakerMissing
@@ -55,7 +56,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
 
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
-    assert up.wait(5)
+    assert up.wait(PATIENCE)
     yield state
     state.loop.call_soon_threadsafe(down.set)
     thread.join(10)
@@ -135,7 +136,7 @@ def test_interrupted_file_holds_what_had_arrived(server: SimpleNamespace, tmp_pa
         while not (out.exists() and out.stat().st_size > 5000):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=10)
+        _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == say.INTERRUPTED
     assert stderr == b""
     assert len(read_wav(out)[0]) == 4800

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machine import PATIENCE
 from playhead import client as api
 from playhead.client.utterance import Utterance
 from playhead.client.voice import Event, Voice
@@ -157,7 +158,7 @@ async def play(case: Message) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_vectors(case: Message) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             await play(case)
 
     asyncio.run(bounded())

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from fake_engine import INFO, FakeEngine
+from machine import PATIENCE
 from playhead.codecs import registry as codecs
 from playhead.gateway.limits import Limits
 from playhead.gateway.messages import (
@@ -31,7 +32,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 Message = TypeVar("Message", bound=ServerMessage)
-TIMEOUT = 5.0
+TIMEOUT = PATIENCE
 
 
 def facts(**limits: Any) -> ServerFacts:

@@ -11,6 +11,7 @@ import pytest
 import uvloop
 from descriptors import no_descriptors
 from harness import Client, Gateway, eventually, gateway
+from machine import PATIENCE
 from playhead.client import ConnectionFailed
 from playhead.client import connect as open_voice
 from playhead.engine import clock
@@ -59,7 +60,7 @@ async def request(
     running: Gateway, method: str, path: str, headers: dict[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
     def ask() -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)
         connection.request(method, path, headers=headers or {})
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()

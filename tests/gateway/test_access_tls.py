@@ -12,6 +12,7 @@ import trustme
 import uvloop
 from descriptors import no_descriptors
 from harness import Gateway, gateway
+from machine import PATIENCE
 from playhead.gateway.access_tls import Tls, TlsError
 from playhead.gateway.settings import SettingsError
 
@@ -85,7 +86,7 @@ def test_who_does_not_speak_tls_is_cut_in_time(tmp_path: Path, first: bytes) -> 
         async with gateway(open_timeout=0.2, **issue(tmp_path)) as running:
             reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
             writer.write(first)
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(PATIENCE):
                 rest = await reader.read()
             assert b"HTTP" not in rest
             writer.close()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
+from machine import AT_ONCE, PATIENCE
 from playhead.gateway import cli, serve
 from playhead.gateway.messages import (
     Audio,
@@ -72,7 +73,7 @@ class Session:
 
     def until(self, kind: type[ServerMessage]) -> ServerMessage:
         while True:
-            message = self.wire.decode_server(self.socket.recv(timeout=5))
+            message = self.wire.decode_server(self.socket.recv(timeout=PATIENCE))
             if isinstance(message, Audio):
                 self.samples += message.samples
             if isinstance(message, kind):
@@ -92,7 +93,7 @@ def connected(port: int) -> Iterator[Session]:
 
 def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit status and what else was printed."""
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=AT_ONCE)
     return process.returncode, out, err
 
 
@@ -136,7 +137,7 @@ def test_it_stops_without_a_fault_though_nobody_reads_what_it_prints(
         assert process.stdout is not None
         process.stdout.close()
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(AT_ONCE) == 0
 
 
 def test_the_flags_reach_the_engine_and_the_session() -> None:
@@ -264,7 +265,7 @@ def test_an_interrupted_command_is_quiet(fault: type[BaseException], status: int
         "sys.exit(main(['simulate']))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
 
@@ -286,7 +287,7 @@ def test_help_loads_neither_model_nor_server() -> None:
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     assert done.stderr == "[]\n"
 

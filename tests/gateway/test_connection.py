@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import time
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,11 @@ import pytest
 import uvloop
 from fake_engine import CHUNK, RATE, wave
 from harness import Client, Gateway, eventually, gateway
+from machine import AT_ONCE
 from playhead.codecs import registry as codecs
 from playhead.engine.types import ListenerState
+from playhead.gateway import flood
+from playhead.gateway.limits import Limits
 from playhead.gateway.messages import (
     Audio,
     Cancel,
@@ -152,7 +154,7 @@ def test_killed_client_frees_its_utterance_and_hurts_nobody() -> None:
             await neighbour.say(WORDS * 3)
             utterance = next(iter(running.engine.live))
             victim.reset()
-            await eventually(lambda: utterance in running.engine.cancelled, 1.0)
+            await eventually(lambda: utterance in running.engine.cancelled)
             while not any(isinstance(m, Audio) and m.final for m in neighbour.received):
                 await neighbour.receive()
             assert neighbour.audio() == pcm16(30)
@@ -167,7 +169,7 @@ def test_a_cut_session_holds_its_utterance() -> None:
             await client.send(Text("!endless "))
             await client.until(Audio)
             client.reset()
-            await eventually(lambda: bool(running.engine.holds), 1.0)
+            await eventually(lambda: bool(running.engine.holds), AT_ONCE)
             assert running.engine.holds[-1][1] is ListenerState.SUSPENDED
             (speech,) = running.engine.live.values()
             chunks = speech.chunks
@@ -211,9 +213,9 @@ def test_deaf_client_is_held_then_closed() -> None:
             await asyncio.sleep(0.1)
             assert sum(running.engine.made.values()) - made <= 4 * CHUNK
             assert metric(running, "playhead_slow_reader_holds_total") == 1
-            await eventually(lambda: connection.outlet is None, 3.0)
+            await eventually(lambda: connection.outlet is None)
             assert metric(running, "playhead_refusals_total", reason="slow_consumer") == 1
-            await eventually(lambda: running.server.readiness().load["connections"] == 0, 3.0)
+            await eventually(lambda: running.server.readiness().load["connections"] == 0)
 
     uvloop.run(main())
 
@@ -270,7 +272,12 @@ def test_garbage_is_answered_and_survived() -> None:
     uvloop.run(main())
 
 
-def test_a_flood_of_garbage_is_closed_and_others_are_served() -> None:
+def test_a_flood_of_garbage_is_closed_and_others_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A busy machine takes in no more than an honest client may send a second.
+    monkeypatch.setattr(flood, "_LIMITS", Limits(frame_rate=0.01))
+
     async def main() -> None:
         async with gateway() as running:
             noisy = await running.greeted()
@@ -288,7 +295,7 @@ def test_a_flood_of_garbage_is_closed_and_others_are_served() -> None:
             while not any(isinstance(m, Audio) and m.final for m in neighbour.received):
                 await neighbour.receive()
             assert neighbour.audio() == pcm16(10)
-            assert await asyncio.wait_for(reading, 8) == 1008
+            assert await reading == 1008
             flooding.cancel()
 
     uvloop.run(main())
@@ -588,10 +595,9 @@ def test_a_peer_that_answers_no_pings_is_closed() -> None:
                 b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
                 b"Sec-WebSocket-Protocol: playhead.v1.json\r\n\r\n"
             )
-            started = time.perf_counter()
-            seen = await asyncio.wait_for(reader.read(), 3)
+            # By default it would come after 20 s and more.
+            seen = await asyncio.wait_for(reader.read(), 15)
             assert b"keepalive ping timeout" in seen
-            assert time.perf_counter() - started < 2.0
             writer.close()
             await eventually(lambda: running.server.readiness().load["connections"] == 0)
 
@@ -718,7 +724,7 @@ def test_unread_answers_are_bounded() -> None:
             peer.transport.write(b"\x00" * (1 << 20))
             client.socket.protocol.send_ping(b"x")
             client.socket.send_data()
-            await eventually(lambda: running.server.peers == [], 3.0)
+            await eventually(lambda: running.server.peers == [])
 
     uvloop.run(main())
 

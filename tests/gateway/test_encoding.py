@@ -9,6 +9,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from machine import PATIENCE
 from playhead.codecs.base import Encoded, Pcm
 from playhead.engine.types import AudioChunk, EngineEvent, Finish, Finished, Lane, TextWarning
 from playhead.gateway.encoding import EncodedAudio, EncoderFailed, EncoderPipe, PipeOutput
@@ -129,7 +130,7 @@ def test_nothing_comes_after_close() -> None:
     gate = threading.Event()
 
     async def main() -> None:
-        encoder = Recorder(lambda: gate.wait(5) and None)
+        encoder = Recorder(lambda: gate.wait(PATIENCE) and None)
         with ThreadPoolExecutor(1) as executor:
             pipe = EncoderPipe(1, encoder, lambda _, o: outputs.extend(o), executor=executor)
             pipe.push(chunk(0))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine
 from harness import Gateway, gateway
+from machine import PATIENCE
 from playhead.gateway.http import HttpSite, Page, Readiness, load_pages
 from websockets.datastructures import Headers
 from websockets.http11 import Request
@@ -90,7 +91,7 @@ def test_the_bundled_page_is_found() -> None:
 
 
 def fetch(port: int, path: str, method: str = "GET") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request(method, path)
     answer = connection.getresponse()
     return answer.status, answer.read()

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from machine import PATIENCE
 from playhead.engine import clock
 from playhead.gateway import keepalive as module
 from playhead.gateway.keepalive import Keepalive
@@ -34,7 +35,7 @@ def test_each_line_beats_when_it_asked_to() -> None:
         fast, slow = Line(pacemaker, 4, 0.01), Line(pacemaker, 1, 0.05)
         gone = Line(pacemaker, 1, 0.01)
         pacemaker.leave(gone)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not slow.times or len(fast.times) < 4:
                 await asyncio.sleep(0.005)
         assert len(fast.times) == 4
@@ -44,7 +45,7 @@ def test_each_line_beats_when_it_asked_to() -> None:
         assert gone.times == []
         pacemaker.leave(slow)
         late = Line(pacemaker, 1, 0.0)  # the timer had stopped
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not late.times:
                 await asyncio.sleep(0.005)
 
@@ -56,7 +57,7 @@ def test_a_line_may_leave_while_others_beat() -> None:
         pacemaker = Keepalive(asyncio.get_running_loop())
         lines = [Line(pacemaker, 1, 0.004) for _ in range(3)]
         pacemaker.leave(lines[1])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not (lines[0].times and lines[2].times):
                 await asyncio.sleep(0.002)
         assert lines[1].times == []

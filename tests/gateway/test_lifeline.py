@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine import PATIENCE
 from playhead.gateway.lifeline import VARIABLE, Lifeline, follow
 
 CHILD = """
@@ -33,7 +34,7 @@ def test_a_child_ends_when_the_last_holder_is_gone() -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.2)  # somebody holds it still
         other.kill()
-        assert child.wait(5) == -signal.SIGTERM
+        assert child.wait(PATIENCE) == -signal.SIGTERM
     finally:
         for process in (child, other):
             process.kill()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from machine import PATIENCE
 from playhead.gateway import logs
 
 
@@ -118,7 +119,7 @@ class Stuck(io.StringIO):
         self.goes_on = threading.Event()
 
     def write(self, text: str) -> int:
-        self.goes_on.wait(10)
+        self.goes_on.wait(PATIENCE)
         return len(text)
 
 

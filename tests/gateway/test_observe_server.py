@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from harness import Gateway, eventually, gateway
 from live import live_server
+from machine import AT_ONCE, PATIENCE
 from playhead.gateway.messages import Audio, Done, End, Text
 from playhead.gateway.observe import SUBPROTOCOL
 from playhead.gateway.observe_server import BAD_ORDERS, MOST_VIEWERS
@@ -32,7 +33,7 @@ async def stats(viewer: ClientConnection) -> dict[str, Any]:
 
 async def rest(viewer: ClientConnection) -> list[dict[str, Any]]:
     """Everything until the server closes."""
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(PATIENCE):
         return [json.loads(frame) async for frame in closing(viewer)]
 
 
@@ -145,14 +146,12 @@ def test_viewers_are_bounded() -> None:
 
 def test_a_drain_ends_viewers_and_crowds() -> None:
     async def scenario() -> None:
-        async with gateway(drain_timeout=5.0) as server:
+        async with gateway(drain_timeout=60.0) as server:
             viewer = await view(server.url)
             await viewer.send('{"type":"crowd","listeners":5}')
             await eventually(lambda: len(server.server.hub.registry) == 5)
-            began = time.monotonic()
             server.server.hurry()
-            await server.server.drain()
-            assert time.monotonic() - began < 3.0
+            await asyncio.wait_for(server.server.drain(), AT_ONCE)
             assert len(server.server.hub.registry) == 0
             await rest(viewer)
             assert viewer.close_code == 1012

@@ -17,6 +17,7 @@ from typing import cast
 import numpy as np
 import pytest
 from fake_engine import CHUNK, INFO, FakeEngine, wave
+from machine import AT_ONCE, PATIENCE
 from playhead.engine.loop import Engine
 from playhead.engine.picture import EnginePicture
 from playhead.engine.remote import door, server, wire
@@ -35,7 +36,7 @@ from playhead.gateway import engines
 from playhead.gateway.models import StartError
 
 PROGRAM = Path(__file__).with_name("fake_runner.py")
-TIMEOUT = 5.0
+TIMEOUT = PATIENCE
 
 
 class World:
@@ -382,7 +383,7 @@ def test_a_gateway_may_leave_before_it_has_begun(tmp_path: Path) -> None:
 
 def status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url + "readyz", timeout=5) as answer:
+        with urllib.request.urlopen(url + "readyz", timeout=PATIENCE) as answer:
             return int(answer.status)
     except OSError:
         return 0
@@ -414,7 +415,7 @@ def slots(urls: Iterable[str]) -> list[float]:
     """What gateways show of the number of an engine's slots."""
     found = []
     for url in urls:
-        with urllib.request.urlopen(url + "metrics", timeout=5) as answer:
+        with urllib.request.urlopen(url + "metrics", timeout=PATIENCE) as answer:
             text = answer.read().decode()
         found += re.findall(r"^playhead_engine_max_utterances (\S+)$", text, re.MULTILINE)
     return [float(number) for number in found]
@@ -430,7 +431,7 @@ def test_an_engine_that_is_killed_comes_back_with_its_gateways() -> None:
         again = [process.stdout.readline() for _ in range(2)]
         assert all("is ready" in line for line in again)
         process.terminate()
-        out, err = process.communicate(timeout=15)
+        out, err = process.communicate(timeout=AT_ONCE)
     assert process.returncode == 0, err
     assert out.count("is stopping") == 2
     assert err.count("ended with 70") == 2, err
@@ -448,13 +449,13 @@ def test_a_gateway_that_is_killed_comes_back_and_its_mate_never_stops() -> None:
         assert "is ready" in again
         assert sorted(status(url) for url in urls) == [0, 200]
         urls = {url for url in urls if status(url)} | {again.rpartition(" ")[2].strip()}
-        until = time.monotonic() + 5
+        until = time.monotonic() + PATIENCE
         while slots(urls) != [64.0] and time.monotonic() < until:
             time.sleep(0.02)
         assert slots(urls) == [64.0]  # of the engine that both speak through
         (_,) = named(children(process.pid), "engine")
         process.terminate()
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=AT_ONCE)
     assert process.returncode == 0, err
 
 
@@ -465,7 +466,7 @@ def test_an_engine_that_cannot_be_reached_by_its_path_says_so(tmp_path: Path) ->
         capture_output=True,
         text=True,
         env=environ,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 1
@@ -486,7 +487,5 @@ def test_an_engine_that_is_told_to_stop_stops(tmp_path: Path) -> None:
         while "is ready" not in process.stderr.readline():
             assert process.poll() is None
         assert path.stat().st_mode & 0o777 == 0o600
-        began = time.monotonic()
         process.terminate()
-        assert process.wait(10) == 0
-        assert time.monotonic() - began < 5
+        assert process.wait(AT_ONCE) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from harness import Gateway, gateway
 from live import live_server
+from machine import PATIENCE
 from playhead import client
 from playhead.gateway import roster_server
 
@@ -17,7 +18,7 @@ from playhead.gateway import roster_server
 def ask(port: int, **headers: str) -> tuple[int, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/sessions", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as fault:
         return fault.code, fault.read().decode()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
+from machine import AT_ONCE
 from playhead.engine import clock
 from playhead.gateway.messages import Done, Draining, End, ErrorEvent, Failed, Hello, Text
 from playhead.gateway.serve import _until_stopped
@@ -152,10 +153,9 @@ def test_dripping_handshakes_are_cut() -> None:
         async with gateway(open_timeout=0.1) as running:
             reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
             writer.write(b"GET / HTTP/1.1\r\n")
-            started = time.perf_counter()
+            # By default after 5 s.
             with contextlib.suppress(ConnectionError):
-                assert await asyncio.wait_for(reader.read(), 2) == b""
-            assert time.perf_counter() - started < 1.0
+                assert await asyncio.wait_for(reader.read(), 4) == b""
             writer.close()
 
     uvloop.run(main())
@@ -163,7 +163,7 @@ def test_dripping_handshakes_are_cut() -> None:
 
 def test_drain_finishes_what_is_spoken() -> None:
     async def main() -> None:
-        async with gateway(drain_timeout=5.0, interval=0.005) as running:
+        async with gateway(drain_timeout=60.0, interval=0.005) as running:
             client = await running.greeted()
             await client.send(Text("one two three four five "))
             await eventually(lambda: bool(running.engine.live))
@@ -177,14 +177,14 @@ def test_drain_finishes_what_is_spoken() -> None:
             assert isinstance(await client.ending(), Done)
             assert len(client.audio()) == 5 * 1920 * 2
             assert await client.closed() == 1012
-            await asyncio.wait_for(stopping, 5)
+            await asyncio.wait_for(stopping, AT_ONCE)
 
     uvloop.run(main())
 
 
 def test_drain_refuses_new_utterances() -> None:
     async def main() -> None:
-        async with gateway(drain_timeout=5.0) as running:
+        async with gateway(drain_timeout=60.0) as running:
             client = await running.greeted()
             await client.send(Text("on and on "))
             await eventually(lambda: bool(running.engine.live))
@@ -194,7 +194,7 @@ def test_drain_refuses_new_utterances() -> None:
             error = await client.until(ErrorEvent)
             assert error.code == "draining"
             running.server.hurry()
-            await asyncio.wait_for(stopping, 5)
+            await asyncio.wait_for(stopping, AT_ONCE)
 
     uvloop.run(main())
 
@@ -206,8 +206,8 @@ def test_a_stuck_utterance_does_not_hold_up_the_end() -> None:
             await client.send(Text("waiting for more "))
             await eventually(lambda: bool(running.engine.live))
             started = time.perf_counter()
-            await asyncio.wait_for(running.server.drain(1001), 5)
-            assert 0.15 < time.perf_counter() - started < 1.5
+            await asyncio.wait_for(running.server.drain(1001), AT_ONCE)
+            assert time.perf_counter() - started > 0.15
             failed = await client.until(Failed)
             assert failed.code == "draining"
             assert await client.closed() == 1001
@@ -224,9 +224,7 @@ def test_hurry_ends_a_drain_at_once() -> None:
             stopping = asyncio.create_task(running.server.drain())
             await client.until(Draining)
             running.server.hurry()
-            started = time.perf_counter()
-            await asyncio.wait_for(stopping, 5)
-            assert time.perf_counter() - started < 1.5
+            await asyncio.wait_for(stopping, AT_ONCE)
 
     uvloop.run(main())
 

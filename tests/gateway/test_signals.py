@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from machine import PATIENCE
 from playhead.gateway import signals
 
 
@@ -30,7 +31,7 @@ def test_a_signal_is_heard_while_the_loop_runs_and_nothing_afterwards(
         heard = asyncio.get_running_loop().create_future()
         signals.hear(heard.set_result)
         os.kill(os.getpid(), number)
-        return await asyncio.wait_for(heard, 5)
+        return await asyncio.wait_for(heard, PATIENCE)
 
     assert run(main()) == number
     os.kill(os.getpid(), number)  # would end this process, or raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import trustme
+from machine import AT_ONCE, PATIENCE
 from playhead.engine.progress import Stage
 from playhead.gateway import starting
 from playhead.gateway.access_guard import Guard
@@ -58,7 +59,7 @@ def test_head_gets_no_body() -> None:
 
 
 def connect(listener: socket.socket) -> socket.socket:
-    return socket.create_connection(listener.getsockname(), timeout=5)
+    return socket.create_connection(listener.getsockname(), timeout=PATIENCE)
 
 
 def ask(listener: socket.socket, request: bytes = b"GET /readyz HTTP/1.1\r\n\r\n") -> bytes:
@@ -158,7 +159,7 @@ def test_a_server_that_loads_says_so_and_then_serves() -> None:
         assert "is ready" in process.stdout.readline()
         assert readiness(port)[0] == 200
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(AT_ONCE) == 0
 
 
 @contextlib.contextmanager
@@ -199,7 +200,7 @@ sys.exit(cli.main())
 
 def readiness(port: int) -> tuple[int, dict[str, Any]]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as found:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE) as found:
             return found.status, json.load(found)["load"]
     except urllib.error.HTTPError as fault:
         return fault.code, json.load(fault)["load"]

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from machine import AT_ONCE, PATIENCE
 from playhead.gateway import cli, gpu, supervise
 from playhead.gateway.settings import HTTP_OFF, Settings, SettingsError
 from playhead.gateway.signals import STOPPING
@@ -111,7 +112,7 @@ def test_flags_of_the_supervisor_are_taken_out() -> None:
 
 
 def node(url: str) -> str:
-    with urllib.request.urlopen(url + "readyz", timeout=5) as answer:
+    with urllib.request.urlopen(url + "readyz", timeout=PATIENCE) as answer:
         return str(answer.status)
 
 
@@ -135,7 +136,7 @@ def test_a_worker_that_dies_is_started_again_and_all_drain_together() -> None:
             os.kill(int(children[0]), signal.SIGKILL)
             assert "is ready" in process.stdout.readline()
             process.terminate()
-            out, err = process.communicate(timeout=15)
+            out, err = process.communicate(timeout=AT_ONCE)
         finally:
             process.kill()
     assert process.returncode == 0, err
@@ -151,7 +152,7 @@ def test_workers_that_cannot_start_end_the_supervisor() -> None:
         capture_output=True,
         text=True,
         env=environ,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 2
@@ -185,7 +186,7 @@ def test_nobody_outlives_a_supervisor_that_is_killed(flag: str) -> None:
         finally:
             process.kill()
         assert len(children) == (2 if flag == "--workers" else 3)
-        until = time.monotonic() + 15
+        until = time.monotonic() + AT_ONCE
         while not all(map(ended, children)) and time.monotonic() < until:
             time.sleep(0.05)
         left = [pid for pid in children if not ended(pid)]
@@ -222,7 +223,7 @@ def test_engines_are_told_once_to_end_however_long_each_takes(tmp_path: Path) ->
         running = asyncio.create_task(supervisor.run())
         await asyncio.sleep(0.5)
         os.kill(os.getpid(), signal.SIGTERM)
-        return await asyncio.wait_for(running, 10)
+        return await asyncio.wait_for(running, AT_ONCE)
 
     with kept_signals():
         assert asyncio.run(main()) == 0
@@ -230,13 +231,13 @@ def test_engines_are_told_once_to_end_however_long_each_takes(tmp_path: Path) ->
 
 def test_a_worker_that_is_being_started_when_all_stops_is_stopped() -> None:
     async def main() -> int:
-        code = "import time; time.sleep(20)"
+        code = "import time; time.sleep(90)"
         supervisor = Supervisor([sys.executable, "-c", code], [], [Worker("late", (), {})])
         running = asyncio.create_task(supervisor.run())
         await asyncio.sleep(0)  # it runs to where the process is being made
         await asyncio.sleep(0)
         supervisor.stop()
-        return await asyncio.wait_for(running, 10)
+        return await asyncio.wait_for(running, AT_ONCE)
 
     with kept_signals():
         assert asyncio.run(main()) == 0
@@ -268,7 +269,7 @@ def test_an_engine_that_takes_long_to_let_go_of_its_device_ends_well() -> None:
                 pass
             os.kill(int(engine), signal.SIGTERM)
             os.kill(int(engine), signal.SIGINT)
-            _, err = process.communicate(timeout=15)
+            _, err = process.communicate(timeout=AT_ONCE)
         finally:
             process.kill()
     assert process.returncode == 0

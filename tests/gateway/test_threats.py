@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import logging
-import time
 
 import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
+from machine import AT_ONCE, PATIENCE
 
 UPGRADE = (
     "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -20,7 +20,7 @@ async def ask(running: Gateway, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
     try:
         writer.write(request)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read()
     except ConnectionError:
         return b""
@@ -104,7 +104,7 @@ def test_dripping_headers_do_not_keep_others_out() -> None:
     """64 may be half open at a time here; whoever comes then ends the oldest of them."""
 
     async def main() -> None:
-        async with gateway(max_connections_per_address=1_000, open_timeout=3.0) as running:
+        async with gateway(max_connections_per_address=1_000, open_timeout=60.0) as running:
             running.server.caps.total_limit = 100
             running.server._arrivals.half_open._most = 20
             drips = []
@@ -113,9 +113,9 @@ def test_dripping_headers_do_not_keep_others_out() -> None:
                 writer.write(b"GET /v1/session HTTP/1.1\r\nX-A: ")
                 drips.append((reader, writer))
             await eventually(lambda: running.server.caps.total == 20)
-            began = time.perf_counter()
-            client = await running.greeted()
-            assert time.perf_counter() - began < 1.0
+            # Not once the oldest have run out of their time.
+            async with asyncio.timeout(AT_ONCE):
+                client = await running.greeted()
             await client.socket.close()
             for _, writer in drips:
                 with contextlib.suppress(ConnectionError):

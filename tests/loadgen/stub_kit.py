@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
+from machine import PATIENCE
 from playhead.engine.clock import monotonic
 from playhead.loadgen.habits import Caller, Habits, Reports
 from playhead.loadgen.plan import Plan
@@ -47,7 +48,7 @@ def elsewhere(stub: AbstractAsyncContextManager[str]) -> Iterator[str]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert ready.wait(5)
+        assert ready.wait(PATIENCE)
         yield urls[0]
     finally:
         over.set()

@@ -86,13 +86,16 @@ def test_what_cannot_be_done_is_said(
 def test_the_generator_measures_what_it_carries(tmp_path: Path) -> None:
     asked = scale.Load(4, 2, 1.0, 2, servers=2)
     made = scale.measure(asked, tmp_path, lambda tally, at: None)
+    claims = {finding.claim: finding for finding in scale.findings(made)}
+    if made.figures.invalid:  # a machine too busy for four listeners: it must say so
+        assert not all(finding.good for finding in claims.values())
+        return
     assert made.figures.peak_in_flight >= 4
     assert made.figures.faults == {}
     assert made.listening == pytest.approx(6 * 2, rel=0.5)
     assert made.complete
     assert 0 < made.processor < made.elapsed
     assert made.servers > 0
-    claims = {finding.claim: finding for finding in scale.findings(made)}
     assert claims["4 listeners at a time"].good
     assert claims["none of them failed"].detail == "no faults"
     assert "listeners (" in claims["one core carries"].detail

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+from machine import PATIENCE
 from playhead.engine.clock import monotonic
 from playhead.loadgen.line import PlainLine, connect
 from playhead.loadgen.stamp import known_here
@@ -32,7 +33,7 @@ class Kept:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.005)
 

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
+from machine import PATIENCE
 from playhead.engine.clock import monotonic
 from playhead.loadgen.client import open_session
 from playhead.loadgen.habits import STRICT, Caller
@@ -75,7 +76,7 @@ def test_bandwidth_limits() -> None:
 def test_a_reset_is_felt() -> None:
     async def talk() -> None:
         async with through(Conditions(reset_after=0.05)) as (reader, _):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(PATIENCE):
                 await reader.read()
 
     with pytest.raises(ConnectionResetError):

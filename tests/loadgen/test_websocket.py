@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+from machine import PATIENCE
 from playhead.loadgen.websocket import Message, WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -45,7 +46,7 @@ async def talking(talk: Talk) -> AsyncIterator[WebSocket]:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.005)
 
@@ -112,7 +113,7 @@ def test_goodbye_is_said_and_answered() -> None:
 
     async def run() -> None:
         async with talking(talk) as made:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await made.close()
                 await until(lambda: bool(codes))
 

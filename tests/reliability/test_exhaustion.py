@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from kit import PROGRAM, client, environment, served
 from live import WaveRunner, live_server, sound
+from machine import AT_ONCE
 from playhead.engine.policy import PolicyConfig
 from playhead.gateway import messages as m
 from websockets.exceptions import ConnectionClosed
@@ -81,7 +82,7 @@ def test_nobody_reads_what_is_printed_and_logged() -> None:
             try:
                 asyncio.run(main())
                 process.terminate()
-                assert process.wait(10) == 0
+                assert process.wait(AT_ONCE) == 0
             finally:
                 process.kill()
 
@@ -115,7 +116,7 @@ def test_without_descriptors_streams_go_on_and_newcomers_come_later() -> None:
 
         asyncio.run(main())
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(AT_ONCE) == 0
 
 
 def test_a_refusal_comes_within_fifty_milliseconds() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import PATIENCE
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
@@ -190,7 +191,7 @@ class StubServer:
 
     def __enter__(self) -> "StubServer":
         self._thread.start()
-        assert self._started.wait(10)
+        assert self._started.wait(PATIENCE)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soxr
 from browser_rig import Sound, Visit, captured, open_page, speech, unpack
+from machine import AT_ONCE, PATIENCE
 from playhead.codecs import opus
 from playwright.sync_api import Browser
 from scipy.signal import correlate
@@ -32,11 +33,11 @@ def live() -> Iterator[str]:
         addresses = (re.search(r"http://\S+", line) for line in process.stdout)
         found = next(filter(None, addresses), None)
         if found is None:
-            pytest.fail(f"the server ended with {process.wait(10)}")
+            pytest.fail(f"the server ended with {process.wait(PATIENCE)}")
         yield found.group()
         process.stdout.close()  # it stops also when nobody reads what it says any more
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(AT_ONCE) == 0
     finally:
         process.kill()
 

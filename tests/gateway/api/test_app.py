@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from api_kit import SPEECH, api, error
 from harness import eventually
+from machine import PATIENCE
 
 
 def get(path: str, method: str = "GET", headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -70,7 +71,7 @@ def test_an_address_has_so_many_connections() -> None:
             async def served() -> bool:
                 return (await client.get("/v1/voices"))[0] == 200
 
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 while not await served():
                     await asyncio.sleep(0.01)
 

@@ -9,6 +9,7 @@ import uvloop
 from api_kit import ApiClient, Asked, api
 from fake_engine import CHUNK
 from harness import eventually
+from machine import AT_ONCE
 
 VOICE = "21m00Tcm4TlvDq8ikWAM"
 ELEVEN = f"/v1/text-to-speech/{VOICE}"
@@ -82,7 +83,7 @@ def test_a_client_that_leaves_frees_the_engine() -> None:
                 await asked.piece()
                 assert client.engine.live
                 asked.leave()
-                await eventually(lambda: not client.engine.live, 1.0)
+                await eventually(lambda: not client.engine.live, AT_ONCE)
 
     uvloop.run(main())
 

@@ -17,6 +17,7 @@ import pytest
 import uvloop
 from fake_engine import wave
 from harness import Gateway, eventually, gateway
+from machine import AT_ONCE, PATIENCE
 from playhead.engine.types import Source
 from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import KeyRing, new_key
@@ -48,7 +49,7 @@ async def send(socket_: ClientConnection, *messages: dict[str, Any]) -> None:
 
 async def closed(socket_: ClientConnection) -> int | None:
     """Read to the end; the close code."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionClosed):
             while True:
                 await socket_.recv()
@@ -58,7 +59,7 @@ async def closed(socket_: ClientConnection) -> int | None:
 async def until(socket_: ClientConnection, kind: str) -> bytes:
     """The audio up to the text frame of that type."""
     audio = b""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while True:
             frame = await socket_.recv()
             if isinstance(frame, bytes):
@@ -106,8 +107,8 @@ def test_a_lost_socket_frees_the_engine(how: str) -> None:
                     await client.close()
                 else:
                     client.transport.abort()  # no closing handshake: 1006
-                await eventually(lambda: not running.engine.live, 1.0)
-                await eventually(lambda: len(running.server.hub.registry) == before, 1.0)
+                await eventually(lambda: not running.engine.live, AT_ONCE)
+                await eventually(lambda: len(running.server.hub.registry) == before, AT_ONCE)
                 assert not running.server.hub.routes
 
     uvloop.run(main())

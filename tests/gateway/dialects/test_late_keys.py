@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
+from machine import PATIENCE
 from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import KeyRing, new_key
 from playhead.gateway.dialects.twilio_signature import HEADER, signature
@@ -43,7 +44,7 @@ async def ticket(running: Gateway, key: str) -> str:
             method="POST",
             headers={"Authorization": f"Bearer {key}"},
         )
-        with urllib.request.urlopen(request, timeout=5) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             return str(json.load(response)["ticket"])
 
     return await asyncio.to_thread(ask)
@@ -52,7 +53,7 @@ async def ticket(running: Gateway, key: str) -> str:
 async def read(client: ClientConnection) -> tuple[list[Any], int | None]:
     """All frames up to the close, and its code."""
     frames = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionClosed):
             while True:
                 frames.append(json.loads(await client.recv()))
