@@ -82,6 +82,7 @@ else:
     print("coverage-gate: 1 of 1", end="", flush=subprocess.run(command).returncode == 0)
 """
     stand_in(project, "coverage-gate", gate)
+    stand_in(project, "without-torch", "")
     (project / "tests" / "test_bad.py").write_text("def test_bad():\n    assert not 'true'\n")
     done = run(project, "--all")
     assert ran(project) == EVERY
@@ -125,3 +126,26 @@ def test_the_time_for_everything_ends_it(project: Path) -> None:
     assert done.returncode == 1
     assert "== types was ended: the time for everything is over" in done.stdout
     assert "models       (bad) not begun" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("guard", "good"), [("import pytest; pytest.importorskip('torch')", True), ("", False)]
+)
+def test_tests_that_need_torch_unguarded_are_found(project: Path, guard: str, good: bool) -> None:
+    shutil.copy(SCRIPT.with_name("without-torch"), project / "scripts")
+    test = f"{guard}\nimport torch.nn\n\ndef test_it():\n    pass\n"
+    (project / "tests" / "test_needy.py").write_text(test)
+    done = subprocess.run(
+        [sys.executable, str(project / "scripts" / "without-torch")],
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == good, done.stdout
+    told = done.stdout.splitlines()
+    if good:
+        assert told == ["without-torch: 8 tests can be imported where torch is not installed"]
+    else:
+        assert "E   ModuleNotFoundError: No module named 'torch'" in told
+        assert told[-1].endswith('write: pytest.importorskip("torch")')
