@@ -7,7 +7,7 @@ Builds the published configuration with random weights on one CUDA device and me
 - bf16: the same code in bfloat16
 - compiled: the same, its convolutional part through torch.compile, shape by shape
 - fused: bfloat16 with the project's Triton kernels between the library's convolutions
-- own: bfloat16 with the project's convolutions too, as it is served
+- own: bfloat16 with the project's convolutions too
 - own16: the same in float16
 
 each as a CUDA graph, in seconds of audio per second. Errors are relative L2 norms against fp32 on
@@ -266,7 +266,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few buckets, no compiled variant")
     parser.add_argument("--variants", default="fp32,bf16,fused,own,own16,compiled")
-    parser.add_argument("--profile", metavar="BxT", help="list the kernels of one bucket as served")
+    parser.add_argument("--profile", metavar="BxT", help="list the kernels of one bucket")
     return parser.parse_args()
 
 

@@ -141,37 +141,35 @@ def test_float16_stays_finite_and_a_nan_visible() -> None:
     assert found[1, :2].isfinite().all()
 
 
-SMALL = Tile(16, 16, 16, 4, 2)
+SMALL = Tile(32, 32, 16, 4, 2)
 TABLES: dict[str, Any] = {
     "convolutions": {
         (32, 64, 7): ((EVERY, SMALL),),
-        (64, 128, 2): ((EVERY, SMALL),),
+        (64, 96, 2): ((EVERY, SMALL),),
         (32, 32, 7): ((EVERY, SMALL),),
-        (32, 32, 2): ((8, SMALL),),  # longer chunks the plain way
+        (32, 32, 2): ((24, SMALL),),  # longer chunks the plain way
     },
     "mixes": {32: ((EVERY, SMALL),)},
-    "units": {16: ((EVERY, Tile(16, 0, 16, 4, 2)),)},
+    "units": {16: ((EVERY, Tile(32, 0, 16, 4, 2)),)},
 }
 
 
-@pytest.mark.parametrize("joined", [0, 1000])
-def test_a_decoder_of_every_kernel_is_the_plain_one(joined: int) -> None:
+def test_a_decoder_of_every_kernel_is_the_plain_one() -> None:
     """Whole streams in uneven chunks: what each chunk leaves to the next, too."""
-    rates = (4, 2, 2)
     config = replace(
-        codec_config().decoder, channels=64, upsample_rates=rates, latent=32, hidden=32,
-        head_dim=16, heads=2, kv_heads=1, intermediate=32, layers=2, window=5, codebook_width=16,
+        codec_config().decoder, channels=64, upsample_rates=(3, 2), latent=32, hidden=32,
+        head_dim=16, heads=2, kv_heads=1, intermediate=32, layers=1, window=5, codebook_width=16,
         codebook_size=32,
     )  # fmt: skip
     weights = random_tensors(decoder_tensors(config), 3, device="cpu")
-    codes = torch.randint(0, 32, (2, 16, 9), generator=torch.Generator().manual_seed(1))
+    codes = torch.randint(0, 32, (2, 16, 3), generator=torch.Generator().manual_seed(1))
     found = []
-    for ops in (TorchOps(), FusedOps(torch.float32, joined=joined, **TABLES)):
+    for ops in (TorchOps(), FusedOps(torch.float32, **TABLES)):
         decoder = CodecDecoder(config, {n: t.to(DEVICE) for n, t in weights.items()}, ops)
-        codec = Codec(decoder, decoder.arena(4, 4), 4)
+        codec = Codec(decoder, decoder.arena(4, 2), 2)
         slots = torch.tensor([3, 1], device=DEVICE)
         parts, first = [], 0
-        for size in (1, 4, 1, 3):
+        for size in (1, 2):
             chunk = codes[:, :, first : first + size].to(DEVICE)
             parts.append(codec.decode(chunk, slots, clamp=False))
             first += size
