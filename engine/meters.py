@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from playhead.engine.pauses import Pauses
 from playhead.engine.types import Lane
 
 WINDOW = 128
@@ -69,6 +70,7 @@ class Meters:
     """All lanes, with first guesses that last until each lane has been measured."""
 
     lanes: dict[Lane, LaneMeter] = field(default_factory=dict)
+    pauses: Pauses = field(default_factory=Pauses)
 
     @classmethod
     def starting_from(cls, guess: float) -> "Meters":

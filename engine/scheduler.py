@@ -142,11 +142,12 @@ class Scheduler:
 
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
+        self.meters.pauses.turn(now)
         turn = self.survey.look(now, self.dispatcher.room())
-        wake_at = None if math.isinf(turn.wake_at) else turn.wake_at
-        dispatches = tuple(self.dispatcher.fill(turn, now))
+        self.meters.pauses.expect(turn.wake_at)
+        work = tuple(self.dispatcher.fill(turn, now))
         self.dispatcher.behind(self.waiting(Lane.BACKGROUND) > 0, now)
-        return Plan(dispatches, wake_at)
+        return Plan(work, None if math.isinf(turn.wake_at) else turn.wake_at)
 
     def commit_steps(
         self, dispatch: Dispatch, results: Iterable[StepResult], service: float, now: float
@@ -154,8 +155,8 @@ class Scheduler:
         """Results of an LM dispatch that took ``service`` seconds."""
         self.dispatcher.done(dispatch)
         results = list(results)
-        self.meters[Lane.LM].done(service, [service] * len(dispatch.steps))
         audio = sum(result.frames for result in results) * self._frame_seconds
+        self.meters[Lane.LM].done(service, [service] * len(results))
         self.capacity.note(Lane.LM, dispatch.held(service, now), len(dispatch.steps), audio)
         for result in results:
             if stream := self._back(result.utterance, Lane.LM):

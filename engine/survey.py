@@ -17,6 +17,10 @@ from playhead.engine.watch import Watch
 LOOKAHEAD = 1.0
 """Seconds of frames that the backbone may be ahead of the codec."""
 
+PAUSES_AGAIN = 2.0
+"""Seconds of lead per second of the machine's worst pause of late: the next may be longer, and when
+it comes a listener may hold a chunk less than its lead."""
+
 EVERY_LANE = dict.fromkeys(Lane, 1 << 30)
 NO_LANE: frozenset[Lane] = frozenset()
 STEP = frozenset({Lane.LM})
@@ -113,6 +117,7 @@ class Survey:
         self._tally = tally
         self._watch = watch
         self._frame_seconds = model.frame_samples / model.sample_rate
+        self._least = 0.0  # seconds of lead that this machine itself needs
         self._turnaround = 0.0  # seconds that an urgent chunk takes from wish to delivery
 
     def look(self, now: float, free: Mapping[Lane, int] = EVERY_LANE) -> Turn:
@@ -121,6 +126,7 @@ class Survey:
         turn = Turn()
         self._watch.release(free)
         needed = self._needed()
+        self._least = needed + PAUSES_AGAIN * self._meters.pauses.worst(now)
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
         steps, chunks = Lane.LM in free, Lane.URGENT in free or Lane.BACKGROUND in free
         for stream in self._watch.awake(now):
@@ -136,11 +142,15 @@ class Survey:
         return turn
 
     def lead(self, stream: Stream) -> float:
-        """The lead limit of a stream's listener: learned, or the one for the unknown. A player
-        that collects more than that before it starts needs its threshold and a little."""
+        """The lead limit of a stream's listener: learned, but never less than the machine needs
+        for itself; or the one for the unknown. A player that collects more than that before it
+        starts needs its threshold and a little."""
         limits = self._config.lead
         learns = limits.fixed is None and stream.playhead.use_reports
-        lead = stream.learner.limit if learns else limits.for_unknown
+        lead = limits.for_unknown
+        if learns:
+            own = min(limits.unknown, self._least + stream.playhead.one_way)
+            lead = max(stream.learner.limit, own)
         return max(lead, stream.request.start_threshold + limits.least / 2)
 
     def margin(self, stream: Stream, now: float) -> float:

@@ -1,0 +1,31 @@
+"""How long the machine itself stood still."""
+
+import math
+
+import pytest
+from playhead.engine.pauses import HALF_LIFE, Pauses
+
+
+def test_who_comes_late_has_stood_still() -> None:
+    pauses = Pauses()
+    assert pauses.worst(5.0) == 0.0
+    pauses.turn(5.0)
+    assert pauses.worst(5.0) == 0.0, "nothing was due"
+    pauses.expect(6.0)
+    pauses.turn(5.9)
+    assert pauses.worst(5.9) == 0.0
+    pauses.expect(6.0)
+    pauses.turn(6.4)
+    assert pauses.worst(6.4) == pytest.approx(0.4)
+    pauses.expect(math.inf)
+    pauses.turn(99.0)
+    assert pauses.worst(6.4 + HALF_LIFE) == pytest.approx(0.2)
+
+
+def test_the_worst_is_remembered_until_it_has_faded() -> None:
+    pauses = Pauses()
+    for due, now in ((1.0, 1.8), (2.0, 2.1), (2.0 + 3 * HALF_LIFE, 2.3 + 3 * HALF_LIFE)):
+        pauses.expect(due)
+        pauses.turn(now)
+        assert pauses.worst(now) >= now - due
+    assert pauses.worst(2.3 + 3 * HALF_LIFE) == pytest.approx(0.3)
