@@ -13,8 +13,8 @@ import argparse
 import random
 from dataclasses import replace
 
-from playhead.engine import costs
-from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine import clients, costs
+from playhead.engine.lead import STEADY, LeadLearner, LeadLimits
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_client import Call
 from playhead.engine.sim_listener import Mix
@@ -49,6 +49,21 @@ class Oracle(LeadLearner):
         return sim.good + habits.cut_for if due else sim.good
 
 
+class Stepped(LeadLearner):
+    """The lead of the unknown in full until ``after`` seconds of playing were observed."""
+
+    after = 5.0
+
+    @property
+    def limit(self) -> float:
+        """The lead now."""
+        known = self._observed >= self.after
+        return super().limit if self._worst > STEADY else self._limits_of(known)
+
+    def _limits_of(self, known: bool) -> float:
+        return self._limits.least if known else self._limits.unknown
+
+
 class Informed(Simulator):
     """Gives every stream the lead that an oracle would."""
 
@@ -77,12 +92,22 @@ def show(name: str, out: Outcome) -> None:
     )
 
 
+def stepped(base: Scenario, after: float) -> None:
+    """Learners that trust all at once."""
+    Stepped.after, clients.LeadLearner = after, Stepped  # type: ignore[misc]
+    for least, unknown in ((0.4, 1.2), (0.4, 1.6), (0.6, 1.6)):
+        lead = LeadLimits(least=least, unknown=unknown)
+        policy = replace(base.policy, lead=lead)
+        show(f"step, {least:g} / {unknown:g}", Simulator(replace(base, policy=policy)).run())
+
+
 def main() -> None:
     """Run all settings."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=80.0)
     parser.add_argument("--rate", type=float, default=3.0)
     parser.add_argument("--shaky", type=float, default=0.5)
+    parser.add_argument("--step", type=float, help="only a learner that trusts after so many s")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     policy = PolicyConfig(max_live=100_000, max_utilisation=float("inf"))
@@ -90,6 +115,9 @@ def main() -> None:
         costs.cpu(2), policy, Mix(shaky=args.shaky), args.rate, window=args.seconds, seed=args.seed
     )
     print(f"shaky {args.shaky:g}, {args.rate:g}/s: held s, stalled, worst s")
+    if args.step:
+        stepped(base, args.step)
+        return
     for urgency, leads in ((Urgency.ESTIMATED, (0.3, 0.6, 1.0)), (Urgency.REPORTED, (0.6, 1.0))):
         for lead in leads:
             fixed = replace(policy, urgency=urgency, lead=LeadLimits(fixed=lead))
