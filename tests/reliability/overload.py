@@ -11,10 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from market import FRAME, HZ, MODEL, ONE_WAY, REPORT_EVERY, WORKERS, Machine, Seat, honest
+from market import (
+    FRAME,
+    HZ,
+    MODEL,
+    ONE_WAY,
+    REPORT_EVERY,
+    STEP_COST,
+    WORKERS,
+    Machine,
+    Seat,
+    honest,
+)
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Habits, Listener
-from playhead.engine.types import AudioChunk, Request, StepResult
+from playhead.engine.types import AudioChunk, Lane, Request, StepResult
 
 SPEECH = 5.7
 """Mean seconds of an utterance."""
@@ -49,6 +60,9 @@ class Crowd(Machine):
         self, capacity: float, steps: Sequence[Step], accounts: Mapping[str, float], seed: int = 1
     ) -> None:
         super().__init__(WORKERS / capacity, PolicyConfig(max_live=10_000))
+        for _ in range(20):  # what a rehearsal finds
+            self._scheduler.capacity.note(Lane.LM, STEP_COST, 1, MODEL.step_frames * FRAME)
+            self._scheduler.capacity.note(Lane.BACKGROUND, WORKERS / capacity, 1, 1.0)
         self._rng = random.Random(seed)
         self._capacity = capacity
         self._accounts = accounts

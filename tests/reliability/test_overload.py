@@ -9,9 +9,8 @@ def test_who_is_let_in_keeps_its_speech_and_nobody_more_than_its_share() -> None
     steps = [Step(2.0, 14.0), Step(0.5, 8.0)]
     crowded, after = Crowd(CAPACITY, steps, dict.fromkeys("abcd", 1.0)).run()
     assert crowded.refused > 0.3 * crowded.offered
-    assert crowded.worst < 0.25
-    assert crowded.stalled <= 1
-    assert crowded.heard / crowded.seconds > 0.75 * CAPACITY
+    assert crowded.stalled == 0
+    assert crowded.heard / crowded.seconds > 0.95 * CAPACITY
     assert after.stalled == 0
     assert after.last_refusal <= 5.0, "it recovers"
 
