@@ -9,7 +9,16 @@ import { WordsView } from "./words.js";
 /** @typedef {import("./playhead.js").PlayheadClient} PlayheadClient */
 
 const NUMBERS_MS = 100;   // between two numbers: faster ones cannot be read
+const FRAME_MS = 25;      // one and a half at 60 a second: a little late is not slow
+const SLOW_MS = 250;      // four pictures a second are the fewest
 const LINGER_MS = 10_000; // what has scrolled out needs no more pictures
+
+/**
+ * How long to leave the thread to others, sound that arrives above all, after a picture that took it
+ * for `cost`: nothing while pictures come about as fast as a screen shows them, else as long again.
+ * @param {number} cost ms
+ */
+export const restAfter = (cost) => (cost <= FRAME_MS ? 0 : Math.min(cost, SLOW_MS));
 
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
@@ -126,10 +135,14 @@ export class Stage {
     if (this.#drawing) return;
     this.#drawing = true;
     const frame = () => {
+      const began = performance.now();
       this.paint();
-      this.#drawing = performance.now() - this.#stirredAt < LINGER_MS;
-      if (!this.#drawing) return;
-      if (this.#slowly.matches) setTimeout(frame, 250);
+      this.#drawing = began - this.#stirredAt < LINGER_MS;
+      if (this.#drawing) setTimeout(() => after(performance.now() - began)); // laid out, painted
+    };
+    const after = (cost) => {
+      const rest = this.#slowly.matches ? SLOW_MS : restAfter(cost);
+      if (rest > 0) setTimeout(() => requestAnimationFrame(frame), rest);
       else requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);

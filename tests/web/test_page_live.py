@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soxr
-from browser_rig import Sound, Visit, captured, open_page, speech, unpack
+from browser_rig import PHONE, Sound, Visit, captured, open_page, speech, unpack
+from first_visit import Visitor, speak_at_once
 from machine import AT_ONCE, PATIENCE
 from playhead.codecs import opus
 from playwright.sync_api import Browser
@@ -189,3 +190,16 @@ def test_the_ten_lines_work_as_they_stand(visit: Visit, tmp_path: Path) -> None:
     assert (tmp_path / "hello.wav").stat().st_size > 48_000
     assert len(python.splitlines()) <= 12
     assert len(script.splitlines()) <= 10
+
+
+def test_a_first_visit_asks_for_nothing_in_vain_and_nothing_from_elsewhere(
+    browser: Browser, live: str
+) -> None:
+    """No error, no warning, no breach of the policy, no missing file; sound for one press."""
+    for wait in (True, False):
+        visitor = Visitor.come(browser, live, PHONE)
+        found = speak_at_once(visitor, live, wait=wait)
+        assert visitor.complaints() == []
+        assert found["layout_shift"] < 0.001
+        assert found["kilobytes"] < 250, "without compression"
+        visitor.page.context.close()

@@ -1,0 +1,25 @@
+"""The page's files load at once, not one after the other as their imports are discovered."""
+
+import re
+from pathlib import Path
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+IMPORT = re.compile(r'^(?:import|export)\b[^;]*?\bfrom "\./(\w+\.js)"', re.MULTILINE)
+PRELOAD = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
+
+
+def reached(first: str) -> set[str]:
+    """Modules that ``first`` imports, directly or not."""
+    found: set[str] = set()
+    waiting = [first]
+    while waiting:
+        imported = set(IMPORT.findall((WEB / waiting.pop()).read_text())) - found
+        found |= imported
+        waiting += imported
+    return found
+
+
+def test_every_module_of_the_page_is_preloaded_once() -> None:
+    preloaded = PRELOAD.findall((WEB / "index.html").read_text())
+    assert sorted(preloaded) == sorted(reached("app.js"))
+    assert "playhead.js" in preloaded
