@@ -146,9 +146,23 @@ def open_page(browser: Browser, url: str, visit: Callable[[Page], V], **context:
     page.add_init_script(SHIFTS)
     page.add_init_script(FRAMES)
     page.goto(url)
-    opened.until("document.querySelector('#link').dataset.state === 'open'")
+    _until_open(opened)
     opened.js(WATCH)
     return opened
+
+
+def _until_open(visit: Visit) -> None:
+    """Load it again when the machine's network interfaces changed meanwhile, for example because
+    another test has made one: Chromium then gives up all that it was loading."""
+    state = "document.querySelector('#link').dataset.state"
+    for _ in range(3):
+        visit.until(f"{state} === 'open' || {state} === 'closed'")
+        if visit.js(f"{state} === 'open'"):
+            return
+        assert any("ERR_NETWORK_CHANGED" in text for text in visit.complaints), visit.complaints
+        visit.complaints.clear()
+        visit.page.reload()
+    raise AssertionError("the network does not stay as it is")
 
 
 Sound = npt.NDArray[np.float64]

@@ -119,3 +119,15 @@ def test_a_long_round_trip_is_told_in_seconds(visit: StubVisit) -> None:
     for milliseconds, told in ((2400, "2.4 s"), (86.4, "86 ms"), (-1, "0 ms")):
         visit.js(tell.format(milliseconds))
         assert visit.page.inner_text("#trip") == told
+
+
+def test_a_part_of_the_page_that_does_not_come_is_told(visit: StubVisit) -> None:
+    visit.page.route("**/tape.js", lambda route: route.abort())
+    visit.page.reload()
+    visit.until("!document.querySelector('#notice').hidden")
+    assert visit.notice == "A part of this page could not be loaded. Reload it to try again."
+    assert visit.page.inner_text("#link-text") == "Not loaded"
+    visit.page.unroute("**/tape.js")
+    visit.page.click("#notice-close")
+    visit.until("document.querySelector('#link').dataset.state === 'open'")
+    assert not visit.page.is_visible("#notice")
