@@ -4,11 +4,12 @@ One cluster serves all tests, in order; each leaves both gateways up.
 """
 
 import asyncio
+import urllib.error
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from fleet_kit import HAPROXY, Cluster, Heard, cluster, disturbed, listen
+from fleet_kit import HAPROXY, Cluster, Heard, cluster, disturbed, fetch, listen
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
@@ -51,6 +52,12 @@ def test_a_session_returns_to_the_node_that_knows_it(fleet: Cluster) -> None:
         assert sum(strangers.values()) == 4
 
     asyncio.run(main())
+
+
+def test_a_node_s_own_figures_are_not_for_everybody(fleet: Cluster) -> None:
+    assert '"ready": true' in fetch(f"{fleet.url}/readyz")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        fetch(f"{fleet.url}/metrics")
 
 
 def test_the_busier_node_weighs_less(fleet: Cluster) -> None:

@@ -176,7 +176,17 @@ def test_provisioning_names_what_is_there() -> None:
         "datasources"
     ]
     assert source["uid"] == "prometheus"
+    # What Grafana's documentation of provisioning asks for.
+    assert {"name", "type", "access", "url"} <= source.keys()
+    assert source["access"] in ("proxy", "direct")
+    assert source["url"] == "http://prometheus:9090"
     (provider,) = yaml.safe_load((folder / "dashboards" / "playhead.yml").read_text())["providers"]
+    assert (provider["type"], bool(provider["name"])) == ("file", True)
+    for path in DASHBOARDS:
+        board = json.loads(path.read_text())
+        assert board["uid"], "links to it would break with every start"
+        assert board.get("id") is None, "a number of another Grafana's database"
+        assert board["schemaVersion"] >= 30
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     mounted = [volume.split(":")[:2] for volume in compose["services"]["grafana"]["volumes"]]
     assert ["./deploy/grafana/dashboards", provider["options"]["path"]] in mounted
