@@ -230,7 +230,7 @@ class Engine:
         if isinstance(completion.fault, RunnerDead):
             raise completion.fault
         if completion.fault is not None:
-            self._scheduler.commit_fault(work, completion.fault, completion.service)
+            self._scheduler.commit_fault(work, completion.fault, completion.service, now)
         elif completion.steps is not None:
             self._scheduler.commit_steps(work, completion.steps, completion.service, now)
         else:

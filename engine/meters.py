@@ -13,27 +13,35 @@ from playhead.engine.types import Lane
 
 WINDOW = 128
 """Samples kept per quantile: a few seconds of a busy lane, so that it follows the load."""
-
+HORIZON = 10.0
+LEAST = 8
+"""Seconds after which a sample is forgotten, but for the newest ``LEAST``: what a crowd measured is
+not what a lane needs once it has gone."""
 
 BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds (inclusive) by which batch sizes are told apart."""
 
 
 class RollingQuantile:
-    """Quantiles over the last ``window`` values; ``initial`` until one has been added."""
+    """Quantiles over the last ``window`` values, and fewer after a quiet time (``HORIZON``);
+    ``initial`` until one has been added."""
 
     def __init__(self, initial: float, window: int = WINDOW) -> None:
         self._initial = initial
         self._window = window
-        self._recent: deque[float] = deque()
+        self._recent: deque[tuple[float, float]] = deque()  # when, what
         self._sorted: list[float] = []
 
-    def add(self, value: float) -> None:
-        """Add a value, forgetting the oldest when the window is full."""
-        if len(self._recent) == self._window:
-            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
-        self._recent.append(value)
+    def add(self, value: float, now: float) -> None:
+        """Add a value, forgetting the oldest when the window is full, and those of another time."""
+        while len(self._recent) == self._window or self._is_old(now):
+            _, oldest = self._recent.popleft()
+            del self._sorted[bisect_left(self._sorted, oldest)]
+        self._recent.append((now, value))
         insort(self._sorted, value)
+
+    def _is_old(self, now: float) -> bool:
+        return len(self._recent) >= LEAST and self._recent[0][0] < now - HORIZON
 
     def quantile(self, q: float) -> float:
         """The ``q`` quantile (0..1), nearest rank."""
@@ -53,14 +61,14 @@ class LaneMeter:
     items: int = 0
     batches: list[int] = field(default_factory=lambda: [0] * (len(BATCH_BOUNDS) + 1))
 
-    def done(self, service: float, sojourns: Iterable[float]) -> None:
+    def done(self, service: float, sojourns: Iterable[float], now: float) -> None:
         """A dispatch took ``service``; its items waited and ran ``sojourns``."""
-        self.service.add(service)
+        self.service.add(service, now)
         self.busy_seconds += service
         self.dispatches += 1
         before = self.items
         for sojourn in sojourns:
-            self.sojourn.add(sojourn)
+            self.sojourn.add(sojourn, now)
             self.items += 1
         self.batches[bisect_left(BATCH_BOUNDS, self.items - before)] += 1
 

@@ -76,6 +76,7 @@ def _take(
     elif completion.chunks is not None:
         scheduler.commit_chunks(work, completion.chunks, service, clock())
     else:
-        scheduler.commit_fault(work, completion.fault or RuntimeError("no answer"), service)
+        fault = completion.fault or RuntimeError("no answer")
+        scheduler.commit_fault(work, fault, service, clock())
     scheduler.events()
     return True

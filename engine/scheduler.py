@@ -156,7 +156,7 @@ class Scheduler:
         self.dispatcher.done(dispatch)
         results = list(results)
         audio = sum(result.frames for result in results) * self._frame_seconds
-        self.meters[Lane.LM].done(service, [service] * len(results))
+        self.meters[Lane.LM].done(service, [service] * len(results), now)
         self.capacity.note(Lane.LM, dispatch.held(service, now), len(dispatch.steps), audio)
         for result in results:
             if stream := self._back(result.utterance, Lane.LM):
@@ -168,16 +168,18 @@ class Scheduler:
         """Results of a codec dispatch, in its order."""
         self.dispatcher.done(dispatch)
         sojourns = [now - chunk.queued_at for chunk in dispatch.chunks]
-        self.meters[dispatch.lane].done(service, sojourns)
+        self.meters[dispatch.lane].done(service, sojourns, now)
         audio = sum(chunk.frames for chunk in dispatch.chunks) * self._frame_seconds
         self.capacity.note(dispatch.lane, dispatch.held(service, now), len(sojourns), audio)
         for chunk, pcm in zip(dispatch.chunks, results, strict=True):
             self._commit_chunk(chunk, pcm, now)
 
-    def commit_fault(self, dispatch: Dispatch, fault: BaseException, service: float) -> None:
+    def commit_fault(
+        self, dispatch: Dispatch, fault: BaseException, service: float, now: float
+    ) -> None:
         """A whole dispatch failed: every utterance in it ends, the others go on."""
         self.dispatcher.done(dispatch)
-        self.meters[dispatch.lane].done(service, [])
+        self.meters[dispatch.lane].done(service, [], now)
         message = f"{type(fault).__name__}: {fault}"
         for utterance in dispatch.utterances:
             if stream := self._back(utterance, dispatch.lane):

@@ -262,7 +262,7 @@ class Rig:
                 chunks = self.runner.decode(dispatch.chunks)
                 self.scheduler.commit_chunks(dispatch, chunks, service, self.now)
         except RuntimeError as fault:
-            self.scheduler.commit_fault(dispatch, fault, service)
+            self.scheduler.commit_fault(dispatch, fault, service, self.now)
         self.collect()
 
     def settle(self, turns: int = 200) -> None:

@@ -99,7 +99,7 @@ def test_the_margin_follows_what_the_background_lane_takes() -> None:
     world.stream(sent=0.8, ready=20)
     assert world.look().background
     for _ in range(20):
-        world.meters[Lane.BACKGROUND].done(0.1, [0.9])
+        world.meters[Lane.BACKGROUND].done(0.1, [0.9], 0.0)
     assert world.look().urgent
 
 
@@ -122,7 +122,7 @@ def test_a_measured_margin_never_makes_everything_urgent_for_good() -> None:
     """A bad minute of the background lane must not be the last thing that is measured of it."""
     world = World()
     world.stream(sent=1.9, ready=20)
-    world.meters[Lane.BACKGROUND].done(1.0, [30.0] * 200)
+    world.meters[Lane.BACKGROUND].done(1.0, [30.0] * 200, 0.0)
     assert numbers(world.look())["background"] == [1]
 
 
