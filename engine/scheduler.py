@@ -150,11 +150,10 @@ class Scheduler:
         return Plan(work, None if math.isinf(turn.wake_at) else turn.wake_at)
 
     def commit_steps(
-        self, dispatch: Dispatch, results: Iterable[StepResult], service: float, now: float
+        self, dispatch: Dispatch, results: Collection[StepResult], service: float, now: float
     ) -> None:
         """Results of an LM dispatch that took ``service`` seconds."""
         self.dispatcher.done(dispatch)
-        results = list(results)
         audio = sum(result.frames for result in results) * self._frame_seconds
         self.meters[Lane.LM].done(service, [service] * len(results), now)
         self.capacity.note(Lane.LM, dispatch.held(service, now), len(dispatch.steps), audio)
@@ -249,8 +248,7 @@ class Scheduler:
         self._finish_if_spoken(stream)
 
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
-        stream = self._back(chunk.utterance, chunk.lane)
-        if stream is None:
+        if (stream := self._back(chunk.utterance, chunk.lane)) is None:
             return
         if isinstance(pcm, BaseException):
             self._end(stream, Finish.FAILED, broken(str(pcm) or type(pcm).__name__))

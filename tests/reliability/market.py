@@ -247,7 +247,9 @@ class Machine:
         self._at(now + cost, partial(self._decoded, dispatch, cost))
 
     def _stepped(self, dispatch: Dispatch, now: float) -> None:
-        self._scheduler.commit_steps(dispatch, map(self._step, dispatch.steps), STEP_COST, now)
+        self._scheduler.commit_steps(
+            dispatch, list(map(self._step, dispatch.steps)), STEP_COST, now
+        )
         self._turn(now)
 
     def _step(self, utterance: int) -> StepResult:
