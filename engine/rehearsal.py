@@ -15,7 +15,7 @@ from playhead.engine.lanes import Completion, CpuLanes
 from playhead.engine.lead import LeadLimits
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.types import Request, Runner
+from playhead.engine.types import Finish, Request, Runner
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,9 @@ TEXT = "Good morning, everybody. These two sentences are only thought, and nobod
 
 EACH = 2
 """Utterances per worker: enough for batches, as a crowd makes them."""
+
+ROUNDS = 6
+"""How often, where a model says so little of the text that once does not tell enough."""
 
 PATIENCE = 2.0
 """Seconds after which a rehearsal is given up: the machine is then measured as it serves."""
@@ -43,18 +46,22 @@ def rehearse(
     lanes = CpuLanes(runner, limits, done.put, clock)
     lanes.start()
     until = clock() + patience
-    numbers = range(-EACH * limits.workers, 0)
-    for number in numbers:
-        intake.submit(Request(number, "", runner.info.voices[0]), clock())
-        intake.text(number, TEXT, flush=True, end=True)
-    while scheduler.live and clock() < until:
-        for work in scheduler.plan(clock()).dispatches:
-            lanes.dispatch(work)
-        if not scheduler.dispatcher.running or not _take(scheduler, done, clock, until):
-            break  # nothing is made of this text, or it does not come back
+    each = EACH * limits.workers
+    for first in range(-ROUNDS * each, 0, each):
+        numbers = range(first, first + each)
+        for number in numbers:
+            intake.submit(Request(number, "", runner.info.voices[0]), clock())
+            intake.text(number, TEXT, flush=True, end=True)
+        while scheduler.live and clock() < until:
+            for work in scheduler.plan(clock()).dispatches:
+                lanes.dispatch(work)
+            if not scheduler.dispatcher.running or not _take(scheduler, done, clock, until):
+                break  # nothing is made of this text, or it does not come back
+        for number in numbers:
+            scheduler.cancel(number, clock())
+        if scheduler.capacity.known or scheduler.tally.finished[Finish.FAILED] or clock() >= until:
+            break
     lanes.stop(max(0.0, until - clock()))
-    for number in numbers:
-        scheduler.cancel(number, clock())
     for number in scheduler.closed():
         intake.close(number)
     if not scheduler.capacity.known:

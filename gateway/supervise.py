@@ -8,6 +8,7 @@ has a process to itself.
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -169,13 +170,13 @@ class Supervisor:
         self._stopping.set()
         for name, process in self._running.items():
             if name not in self._engines:
-                process.send_signal(number)
+                _signal(process, number)
         self._release_engines()
 
     def _release_engines(self) -> None:
         if self._stopping.is_set() and self._running.keys() <= self._engines:
             for name in self._running.keys() - self._released:
-                self._running[name].terminate()
+                _signal(self._running[name])
             self._released |= self._engines
 
     async def _keep(self, worker: Worker) -> None:
@@ -210,7 +211,7 @@ class Supervisor:
         )
         self._running[worker.name] = process
         if self._stopping.is_set():  # it came while this one was being started
-            process.terminate()
+            _signal(process)
         status = await process.wait()
         del self._running[worker.name]
         self._release_engines()
@@ -246,6 +247,12 @@ def without(arguments: Sequence[str], *flags: str) -> list[str]:
         elif word.partition("=")[0] not in flags:
             left.append(word)
     return left
+
+
+def _signal(process: asyncio.subprocess.Process, number: int = signal.SIGTERM) -> None:
+    """Send a signal, unless it has ended by itself and is about to be known to have."""
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
 
 
 def run(args: argparse.Namespace, arguments: Sequence[str], settings: Settings) -> int:

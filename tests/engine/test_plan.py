@@ -94,6 +94,12 @@ def test_what_comes_back_makes_room() -> None:
     assert dispatcher.waiting[Lane.URGENT] == 0
 
 
+def test_a_place_is_held_until_its_result_is_taken() -> None:
+    dispatch = Dispatch(Lane.LM, steps=(1,), started=2.0)
+    assert dispatch.held(service=0.5, now=2.75) == 0.75
+    assert dispatch.held(service=0.5, now=2.25) == 0.5  # by another clock
+
+
 def test_nothing_wanted_starts_nothing() -> None:
     dispatcher = Dispatcher(limits())
     assert dispatcher.fill(turn(), 0.0) == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from doubles import MODEL, FakeRunner
 from playhead.engine.clock import monotonic
 from playhead.engine.lanes import cpu_limits
-from playhead.engine.rehearsal import EACH, rehearse
+from playhead.engine.rehearsal import EACH, ROUNDS, rehearse
 from playhead.engine.types import Request, StepResult
 
 LANES = cpu_limits(2)
@@ -20,10 +20,14 @@ def ticking(tick: float) -> Callable[[], float]:
 
 
 class Wordy(FakeRunner):
-    """Speaks long enough to be measured."""
+    """Speaks long enough to be measured, or nearly."""
+
+    def __init__(self, words: int = 2000) -> None:
+        super().__init__()
+        self._words = words
 
     def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
-        return super().push_text(utterance, "a" * 2000, flush=flush, end=end)
+        return super().push_text(utterance, "a" * self._words, flush=flush, end=end)
 
 
 class Silent(FakeRunner):
@@ -57,6 +61,13 @@ def test_a_rehearsal_measures_and_leaves_nothing_behind() -> None:
     assert sorted(runner.closed) == sorted(runner.opened)
     assert runner.speeches == {}
     assert all(number < 0 for number in runner.opened), "no listener has such a number"
+
+
+def test_a_model_that_says_little_is_asked_again() -> None:
+    runner = Wordy(words=20)
+    assert rehearse(runner, LANES, monotonic, patience=60.0).known
+    assert MANY < len(runner.opened) <= ROUNDS * MANY
+    assert sorted(runner.closed) == sorted(runner.opened)
 
 
 def test_a_model_that_says_too_little_is_measured_as_it_serves() -> None:

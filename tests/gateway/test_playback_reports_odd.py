@@ -120,15 +120,15 @@ SERIAL = CostTable(
 
 
 def test_1_near_capacity_the_order_decides_who_hears_gaps() -> None:
-    """Some 17 calls come and go within ten streams' capacity, with a first chunk of 80 ms."""
+    """Some 20 calls come and go within ten streams' capacity, with a first chunk of 80 ms."""
     stalled = {}
     for urgency in (Urgency.REPORTED, Urgency.NONE):
         policy = PolicyConfig(urgency, max_live=10_000, max_utilisation=100.0)
-        scenario = Scenario(SERIAL, policy, rate=3.0, warmup=3.0, window=8.0)
+        scenario = Scenario(SERIAL, policy, rate=3.6, warmup=3.0, window=8.0)
         outcome = Simulator(scenario).run()
         stalled[urgency] = outcome.share(outcome.stalled_100)
-    assert stalled[Urgency.REPORTED] <= 0.05
-    assert stalled[Urgency.NONE] >= 0.25, "the same work, first come, first served"
+    assert stalled[Urgency.REPORTED] <= 0.02
+    assert stalled[Urgency.NONE] >= 0.1, "the same work, first come, first served"
 
 
 def test_3_frames_that_were_made_and_not_sent_are_no_cushion() -> None:

@@ -20,7 +20,7 @@ from live import WaveRunner, live_server, sound
 from machine import AT_ONCE
 from playhead.engine.policy import PolicyConfig
 from playhead.gateway import messages as m
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 TEXT = "Nothing of this may be missing."
 
@@ -55,7 +55,7 @@ async def hears(url: str) -> None:
 async def patiently(url: str) -> None:
     """The same, at a server that starts."""
     for _ in range(200):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, InvalidStatus):  # not there, or loading
             return await asyncio.wait_for(hears(url), 10)
         await asyncio.sleep(0.05)
     raise AssertionError("the server does not come up")
