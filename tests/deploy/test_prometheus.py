@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 from fleet_kit import free_port
+from machine import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "deploy" / "prometheus"
@@ -40,7 +41,7 @@ def asked(port: int, path: str, **query: str) -> Any:
     return None
 
 
-def until(true: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     end = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < end, "it never came to that"
@@ -54,7 +55,7 @@ def at_once(folder: Path) -> None:
     rules = re.sub(r"for: \w+", "for: 1s", rules).replace("[10m:15s]", "[10m:1s]")
     (folder / "alerts.yml").write_text(rules)
     chosen = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
-    chosen["global"] = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
+    chosen["global"] = {"scrape_interval": "1s", "evaluation_interval": "500ms"}
     for job in chosen["scrape_configs"]:
         if job.pop("dns_sd_configs", None):
             job["file_sd_configs"] = [{"files": ["targets.json"], "refresh_interval": "500ms"}]
