@@ -4,7 +4,7 @@ import os
 
 import pytest
 import torch
-from playhead.engine.models.qwen3_tts import attention_triton, lm_triton
+from playhead.engine.models.qwen3_tts import attention_triton, linear_triton, lm_triton
 from playhead.engine.models.qwen3_tts.layers import (
     Entry,
     Exit,
@@ -108,6 +108,11 @@ def test_what_reads_a_state_out(rows: int, dtype: torch.dtype) -> None:
     x = noise(rows, 2, 64, dtype=dtype)[:, 1]
     gain, weight = 1 + 0.1 * noise(64, dtype=dtype), noise(96, 64, seed=1, dtype=dtype)
     close(lm_triton.read_out(x, gain, weight, 1e-6), read_out(x, gain, weight, 1e-6))
+
+
+def test_what_is_added_to_a_product_may_be_a_slice() -> None:
+    x, weight, wide = noise(3, 64), noise(32, 64, seed=1), noise(3, 2, 32, seed=2)
+    close(linear_triton.linear(x, weight, more=wide[:, 1]), wide[:, 1] + x @ weight.t())
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

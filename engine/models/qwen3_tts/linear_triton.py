@@ -84,6 +84,7 @@ def linear(
     rows, depth = x.numel() // x.shape[-1], weight.shape[1]
     width = weight.shape[0] // 2 if gated else weight.shape[0]
     flat = x.reshape(rows, depth)
+    more = None if more is None else more.contiguous()
     out = x.new_empty((*x.shape[:-1], width))
     tile, step, warps, stages = cut or _cut(width, depth, gated, x.element_size())
     batch = min(64, max(LEAST_ROWS, triton.next_power_of_2(rows)))
