@@ -120,6 +120,13 @@ def chunk_frames(
     return available if ends and rest < ladder[0] and available <= ladder[-1] else wanted
 
 
+def enough_below(ladder: Sequence[int], available: int, frame_seconds: float) -> float:
+    """Seconds of runway below which ``available`` frames are a chunk at last, because a listener
+    who holds less is given less: see :func:`chunk_frames`."""
+    larger = next((size for size in ladder if size > available), 0)
+    return larger * frame_seconds / GROWTH if available >= ladder[0] else 0.0
+
+
 Key = tuple[float, float, float, int]
 """What work is sorted by, the least first."""
 

@@ -109,8 +109,9 @@ class Scheduler:
         if stream is None:
             self.tally.reports_foreign += 1
             return
-        self._watch.touch(stream)
         if (error := stream.hear(report, now)) is not None:
+            if self.survey.outdated(stream, now):
+                self._watch.touch(stream)
             self.tally.reports += 1
             if report.source.confidence:  # else it is an inference of ours, no measurement
                 self.tally.believed(error)
@@ -146,6 +147,7 @@ class Scheduler:
         turn = self.survey.look(now, self.dispatcher.room())
         self.meters.pauses.expect(turn.wake_at)
         work = tuple(self.dispatcher.fill(turn, now))
+        self.survey.started(self._streams[each] for one in work for each in one.utterances)
         self.dispatcher.behind(self.waiting(Lane.BACKGROUND) > 0, now)
         return Plan(work, None if math.isinf(turn.wake_at) else turn.wake_at)
 

@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 from playhead.engine.lead import LeadLearner
 from playhead.engine.playhead import Playhead
@@ -11,6 +11,14 @@ from playhead.engine.types import Finish, Lane, Report, Request, StepResult, Wor
 
 UNPARK_SLOP = 1e-4
 """Seconds added to the end of a park, so that rounding cannot find it a moment too early."""
+
+
+class Sight(NamedTuple):
+    """What a decision about a stream rests on; seconds."""
+
+    deadline: float  # when its listener runs dry
+    lead: float  # its limit
+    needed: float  # what the lanes need for a chunk
 
 
 @dataclass(slots=True)
@@ -35,6 +43,7 @@ class Stream:
     queued_at: float | None = None  # since when a chunk has been waiting for a lane
     queued_lane: Lane | None = None  # the lane it was first meant for
     away_since: float | None = None  # when its listener was cut off
+    seen: Sight | None = None  # what the last look at it rested on
 
     @classmethod
     def opened(

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from playhead.engine import policy
@@ -10,7 +10,7 @@ from playhead.engine.events import Tally
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
 from playhead.engine.policy import Key, PolicyConfig
-from playhead.engine.stream import Stream
+from playhead.engine.stream import Sight, Stream
 from playhead.engine.types import ChunkWork, Lane, ModelInfo, Urgency
 from playhead.engine.watch import Watch
 
@@ -20,6 +20,10 @@ LOOKAHEAD = 1.0
 PAUSES_AGAIN = 2.0
 """Seconds of lead per second of the machine's worst pause of late: the next may be longer, and when
 it comes a listener may hold a chunk less than its lead."""
+
+MOVED = 0.010
+"""Seconds by which a deadline, a lead or the lanes' need may change before what was decided on them
+is decided anew: most reports say what was believed, give or take a millisecond."""
 
 EVERY_LANE = dict.fromkeys(Lane, 1 << 30)
 NO_LANE: frozenset[Lane] = frozenset()
@@ -118,14 +122,15 @@ class Survey:
         self._watch = watch
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._least = 0.0  # seconds of lead that this machine itself needs
+        self._need = 0.0  # seconds, at the last look
         self._turnaround = 0.0  # seconds that an urgent chunk takes from wish to delivery
 
     def look(self, now: float, free: Mapping[Lane, int] = EVERY_LANE) -> Turn:
         """The chunks and steps that could start at ``now`` in the lanes that are ``free``, and how
         many each of these may take."""
         turn = Turn()
-        self._watch.release(free)
-        needed = self._needed()
+        settled = self._watch.release(free)
+        needed = self._need = self._needed()
         self._least = needed + PAUSES_AGAIN * self._meters.pauses.worst(now)
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
         steps, chunks = Lane.LM in free, Lane.URGENT in free or Lane.BACKGROUND in free
@@ -133,6 +138,8 @@ class Survey:
             may_step, may_decode = stream.may_step, stream.may_decode
             if stream.dead or not (may_step or may_decode):
                 self._watch.rest(stream, math.inf)
+            elif stream.request.utterance in settled:
+                turn.add(None, self._step_again(stream, needed, now))
             elif (may_step and steps) or (may_decode and chunks):
                 self._look_at(stream, needed, now, turn, free)
             else:
@@ -153,6 +160,23 @@ class Survey:
             lead = max(stream.learner.limit, own)
         return max(lead, stream.request.start_threshold + limits.least / 2)
 
+    def started(self, streams: Iterable[Stream]) -> None:
+        """Work that the last look found for ``streams`` has started. Who had no other need not be
+        looked at again: what a step makes is soon there, and all of it makes one chunk."""
+        for stream in streams:
+            if stream.stepping and (stream.decoding or stream.queued_at is None):
+                self._watch.leave(stream)
+
+    def outdated(self, stream: Stream, now: float) -> bool:
+        """Whether a report changed what the last look at ``stream`` rested on. Who waits for audio
+        is always looked at again."""
+        seen = stream.seen
+        if seen is None or stream.playhead.waiting:
+            return True
+        steady = abs(stream.playhead.deadline(now) - seen.deadline) <= MOVED  # no, of two infinite
+        rises = max(self.lead(stream) - seen.lead, self._need - seen.needed)
+        return not steady or rises > MOVED
+
     def margin(self, stream: Stream, now: float) -> float:
         """Seconds of slack below which a chunk of ``stream`` is urgent."""
         return _margin(stream, self._needed(), self.lead(stream), now)
@@ -171,12 +195,15 @@ class Survey:
         self, stream: Stream, needed: float, now: float, turn: Turn, free: Mapping[Lane, int]
     ) -> None:
         """Note what ``stream`` could start, or put it to rest."""
-        runway = stream.playhead.runway(now)
-        over = runway + stream.decoding_seconds - (lead := self.lead(stream))
+        head = stream.playhead
+        deadline = head.deadline(now)
+        runway = deadline - now if now < deadline < math.inf else head.runway(now)
+        lead = self.lead(stream)
+        stream.seen = Sight(deadline, lead, needed)
+        over = runway + stream.decoding_seconds - lead
         if over >= 0.0:
             self._watch.rest(stream, stream.unpark_time(over, now))
             return
-        deadline = stream.playhead.deadline(now)
         key = self._key(stream, deadline, now)
         frames = 0 if stream.decoding else self._frames(stream, runway)
         chunk = None
@@ -187,10 +214,23 @@ class Survey:
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
         if not wanted:
             self._watch.rest(stream, math.inf)
-        elif wanted.isdisjoint(free):
-            self._watch.block(stream, wanted, key, chunk.promotion if chunk else math.inf)
-        else:
+        elif not wanted.isdisjoint(free):
             turn.add(chunk, step)
+        elif chunk is None:
+            self._watch.block(stream, STEP, key, self._chunk_at(stream, runway, now), settled=True)
+        else:
+            self._watch.block(stream, wanted, key, chunk.promotion)
+
+    def _chunk_at(self, stream: Stream, runway: float, now: float) -> float:
+        """When the frames of ``stream`` that are no chunk yet will be one, by time alone."""
+        ladder, available = self._model.chunk_frames, stream.available()[0]
+        over = runway - policy.enough_below(ladder, available, self._frame_seconds)
+        return stream.unpark_time(over, now) if over > 0.0 else math.inf
+
+    def _step_again(self, stream: Stream, needed: float, now: float) -> Step:
+        """The step that ``stream`` waited for and nothing else: no chunk of it is being decoded."""
+        deadline = stream.playhead.deadline(now)
+        return Step(stream, self._key(stream, deadline, now), deadline - now < needed)
 
     def _step(self, stream: Stream, frames: int, key: Key, pressing: bool) -> Step | None:
         """The step that ``stream`` could make beside a chunk of ``frames``. ``pressing``: its

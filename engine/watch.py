@@ -33,6 +33,7 @@ class Watch:
         self._tickets: dict[int, int] = {}  # of the idle ones that wait for a lane
         self._waits = dict.fromkeys(Lane, 0)
         self._wants: dict[int, frozenset[Lane]] = {}
+        self._settled: set[int] = set()  # of those that wait: what they want is known
         self._numbers = count()
 
     def touch(self, stream: Stream) -> None:
@@ -49,28 +50,48 @@ class Watch:
         if until < math.inf:
             heappush(self._alarms, (until, utterance))
 
-    def block(self, stream: Stream, lanes: frozenset[Lane], key: Key, until: float) -> None:
+    def leave(self, stream: Stream) -> None:
+        """``stream`` got what it wanted: nothing more until it is touched."""
+        if stream.request.utterance in self._awake:
+            self.rest(stream, math.inf)
+
+    def block(
+        self,
+        stream: Stream,
+        lanes: frozenset[Lane],
+        key: Key,
+        until: float,
+        *,
+        settled: bool = False,
+    ) -> None:
         """``stream`` waits for one of ``lanes``, none of which is free, with the turn ``key``; at
-        ``until`` it may want another."""
+        ``until`` it may want another. ``settled``: until then, or until it is touched, it wants
+        this and nothing else."""
         self.rest(stream, until)
         utterance, ticket = stream.request.utterance, next(self._numbers)
         self._tickets[utterance] = ticket
         self._wants[utterance] = lanes
+        if settled:
+            self._settled.add(utterance)
         for lane in lanes:
             self._waits[lane] += 1
             heappush(self._queues[lane], (key, ticket, utterance))
             self._sweep(lane)
 
-    def release(self, free: Mapping[Lane, int]) -> None:
-        """These lanes take so many streams: those who wait, first come the first turns, must be
-        looked at."""
+    def release(self, free: Mapping[Lane, int]) -> set[int]:
+        """These lanes take so many streams: those who wait, first come the first turns, are awake.
+        Returns the utterances among them that still want what they waited for."""
+        settled: set[int] = set()
         for lane, room in free.items():
             queue = self._queues[lane]
             while room > 0 and queue:
                 _, ticket, utterance = heappop(queue)
                 if self._tickets.get(utterance) == ticket:
+                    if utterance in self._settled:
+                        settled.add(utterance)
                     self.touch(self._idle[utterance][1])
                     room -= 1
+        return settled
 
     def blocked(self, lane: Lane) -> int:
         """Streams that wait for ``lane``."""
@@ -111,6 +132,7 @@ class Watch:
     def _rouse(self, utterance: int) -> None:
         self._idle.pop(utterance, None)
         if self._tickets.pop(utterance, None) is not None:
+            self._settled.discard(utterance)
             for lane in self._wants.pop(utterance):
                 self._waits[lane] -= 1
 

@@ -12,6 +12,7 @@ from playhead.engine.policy import (
     PolicyConfig,
     chunk_frames,
     cover,
+    enough_below,
     fifo,
     margin,
     order,
@@ -207,3 +208,16 @@ def test_a_chunk_lasts_as_long_as_the_runway() -> None:
 
 def test_a_chunk_outlasts_a_crowded_urgent_lane() -> None:
     assert cover(0.05, 0.2) == OUTLAST * 0.2
+
+
+@pytest.mark.parametrize("available", range(1, 20))
+def test_frames_are_a_chunk_for_whoever_holds_less(available: int) -> None:
+    below = enough_below(LADDER, available, FRAME)
+    for held, chunk in ((below - 1e-6, True), (below, False)):
+        if 0.0 <= held < 60.0 and below > 0.0:
+            assert bool(chunk_frames(LADDER, available, False, cover(held, 0.0), FRAME)) is chunk
+
+
+def test_frames_below_the_smallest_chunk_wait_for_more_and_those_of_the_largest_never_do() -> None:
+    assert enough_below((8, 16), 7, FRAME) == 0.0
+    assert enough_below((8, 16), 16, FRAME) == 0.0

@@ -426,6 +426,17 @@ def test_beyond_the_lead_nothing_is_made_until_it_is_played() -> None:
     assert one.heard[1].samples / HZ > held
 
 
+def test_a_report_wakes_a_parked_stream_only_if_it_says_something_new() -> None:
+    one = rig(lead=LeadLimits(fixed=1.0))
+    one.say(1, "a" * 100)
+    one.settle()
+    held = one.heard[1].samples
+    for buffered, parked in ((held, 1), (held - 200, 0)):
+        one.scheduler.report(report(1, held, buffered, at=one.now), one.now)
+        assert one.scheduler.parked == parked
+    assert one.scheduler.tally.reports == 2
+
+
 def test_waking_when_told_and_only_then_is_enough() -> None:
     """The whole of an utterance gets spoken by planning at ``wake_at`` alone, in few turns."""
     one = rig(lead=LeadLimits(fixed=0.5))

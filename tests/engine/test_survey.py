@@ -398,3 +398,134 @@ def test_an_onlooker_is_told_the_margin_that_decides() -> None:
     assert margin == pytest.approx(NEEDED)
     assert numbers(world.look(0.0))["background"] == [1]
     assert numbers(world.look(stream.playhead.deadline(0.0) - margin + 1e-3))["urgent"] == [1]
+
+
+# -- looked at no more often than needed ------------------------------------------------------
+
+
+def blocked_step(world: World, **state: object) -> Stream:
+    """A stream that waits for the LM lane."""
+    stream = world.stream(1, steppable=True, **state)
+    assert world.survey.look(0.0, {Lane.URGENT: 9, Lane.BACKGROUND: 9}).steps == []
+    assert world.watch.blocked(Lane.LM) == 1
+    return stream
+
+
+def test_a_step_that_waited_alone_starts_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    stream = blocked_step(world, sent=1.0, ready=3)
+    monkeypatch.setattr(world.survey, "_look_at", None)
+    (step,) = world.survey.look(0.3, {Lane.LM: 9}).steps
+    assert (step.stream, step.urgent) == (stream, False)
+    assert step.key == world.survey._key(stream, 1.0, 0.3), "its turn is that of now"
+
+
+@pytest.mark.parametrize(("now", "urgent"), [(0.1, False), (0.55, True)])
+def test_a_step_that_waited_alone_may_have_become_urgent(now: float, urgent: bool) -> None:
+    world = World()
+    world.meters[Lane.URGENT].sojourn.add(0.35, 0.0)  # a crowd's chunks are long
+    blocked_step(world, sent=0.6, ready=3)
+    assert [step.urgent for step in world.survey.look(now, {Lane.LM: 9}).steps] == [urgent]
+
+
+def test_who_waits_for_a_step_wakes_when_its_frames_become_a_chunk() -> None:
+    world = World()
+    blocked_step(world, sent=1.0, ready=3)  # 8 frames are a chunk for who holds 1 s; 4 below 0.64 s
+    wake_at = world.watch.next_alarm()
+    assert wake_at == pytest.approx(1.0 - 4 * FRAME_SECONDS, abs=1e-3)
+    assert world.survey.look(wake_at - 1e-3, {Lane.BACKGROUND: 9}).background == []
+    (chunk,) = world.survey.look(wake_at, {Lane.BACKGROUND: 9}).background
+    assert chunk.frames == 2
+
+
+def test_a_crowd_s_chunks_do_not_shrink_with_time() -> None:
+    world = World()
+    for _ in range(200):
+        world.meters[Lane.URGENT].sojourn.add(0.35, 0.0)
+    blocked_step(world, sent=0.3, ready=3)
+    assert world.watch.next_alarm() == math.inf
+
+
+def test_who_steps_is_looked_at_when_the_step_is_back() -> None:
+    world = World()
+    stream = world.stream(1, sent=1.0, ready=3, steppable=True)
+    (step,) = world.look(0.0).steps
+    step.take()
+    world.survey.started([stream])
+    assert world.watch.awake(99.0) == []
+
+
+def test_who_has_more_to_start_stays_awake() -> None:
+    world = World()
+    stream = world.stream(1, sent=0.1, ready=4, steppable=True)
+    turn = world.look(0.0)
+    turn.steps[0].take()
+    world.survey.started([stream])
+    assert world.watch.awake(0.0) == [stream], "its chunk has not started"
+    turn.urgent[0].take(0.0)
+    world.survey.started([stream])
+    assert world.watch.awake(0.0) == []
+
+
+def test_who_decodes_may_want_a_step() -> None:
+    world = World()
+    stream = world.stream(1, sent=0.1, ready=4, steppable=True)
+    world.look(0.0).urgent[0].take(0.0)
+    world.survey.started([stream])
+    assert world.watch.awake(0.0) == [stream]
+
+
+def parked(world: World, sent: float = LEAD + 0.5) -> Stream:
+    stream = world.stream(1, sent=sent, ready=8)
+    world.look(0.0)
+    return stream
+
+
+def told(stream: Stream, buffered: float, now: float, **more: object) -> None:
+    """A report of ``buffered`` seconds, all received."""
+    said = report(1, stream.playhead.sent, round(buffered * HZ), at=now, **more)  # type: ignore[arg-type]
+    assert stream.playhead.on_report(said, now)
+
+
+@pytest.mark.parametrize(("off", "outdated"), [(0.0, False), (0.008, False), (-0.012, True)])
+def test_a_report_of_what_was_believed_changes_nothing(off: float, outdated: bool) -> None:
+    world = World()
+    stream = parked(world)
+    told(stream, LEAD + 0.4 + off, 0.1)
+    assert world.survey.outdated(stream, 0.1) is outdated
+
+
+def test_small_changes_add_up() -> None:
+    world = World()
+    stream = parked(world)
+    told(stream, LEAD + 0.4 - 0.006, 0.1)
+    assert not world.survey.outdated(stream, 0.1)
+    told(stream, LEAD + 0.3 - 0.012, 0.2)
+    assert world.survey.outdated(stream, 0.2)
+
+
+def test_a_listener_that_was_never_looked_at_or_waits_or_is_held_is_looked_at() -> None:
+    world = World()
+    fresh = world.stream(1)
+    assert world.survey.outdated(fresh, 0.0)
+    world.look(0.0)
+    assert world.survey.outdated(fresh, 0.0), "it waits for its first audio"
+    held = parked(world)
+    held.playhead.hold(ListenerState.PAUSED, 0.0)
+    world.watch.touch(held)
+    world.look(0.0)
+    assert world.survey.outdated(held, 0.0)
+
+
+def test_a_lead_or_a_need_that_rises_is_heeded() -> None:
+    world = World(lead=None)
+    stream = parked(world)
+    assert not world.survey.outdated(stream, 0.0)
+    stream.learner.observe(report(1, 0, 0, at=0.0), late=1.0, now=0.0)
+    assert world.survey.outdated(stream, 0.0)
+    other = World()
+    stream = parked(other)
+    for _ in range(200):
+        other.meters[Lane.BACKGROUND].sojourn.add(GUESS + 0.1, 0.0)
+    other.look(0.0)
+    assert other.survey.outdated(stream, 0.0)

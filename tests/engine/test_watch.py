@@ -156,3 +156,33 @@ def test_the_parked_are_those_that_time_alone_wakes() -> None:
     assert watch.parked == 1
     watch.awake(6.0)
     assert watch.parked == 0
+
+
+def test_who_is_released_still_wants_what_it_waited_for_unless_it_was_touched() -> None:
+    watch, one, two, three = Watch(), stream(1), stream(2), stream(3)
+    for each, settled in ((one, True), (two, True), (three, False)):
+        watch.touch(each)
+        watch.block(each, frozenset({Lane.LM}), key(each.request.utterance), INF, settled=settled)
+    watch.touch(two)
+    watch.block(two, frozenset({Lane.LM}), key(2), INF)
+    assert watch.release(ALL) == {1}
+    assert names(watch.awake(0.0)) == [1, 2, 3]
+    assert watch.release(ALL) == set(), "told once"
+
+
+def test_a_settled_one_whose_time_comes_is_looked_at() -> None:
+    watch, one = Watch(), stream(1)
+    watch.touch(one)
+    watch.block(one, frozenset({Lane.LM}), key(0.0), 5.0, settled=True)
+    assert names(watch.awake(5.0)) == [1]
+    assert watch.release(ALL) == set()
+
+
+def test_who_got_what_it_wanted_rests_until_it_is_touched() -> None:
+    watch, one = Watch(), stream(1)
+    watch.touch(one)
+    watch.leave(one)
+    watch.leave(one)
+    assert (watch.awake(99.0), watch.parked) == ([], 0)
+    watch.touch(one)
+    assert names(watch.awake(99.0)) == [1]
