@@ -105,21 +105,19 @@ class Scheduler:
 
     def report(self, report: Report, now: float) -> None:
         """Take a listener's report that arrived at ``now``."""
-        stream = self._streams.get(report.utterance)
-        if stream is None:
+        if (stream := self._streams.get(report.utterance)) is None:
             self.tally.reports_foreign += 1
             return
         if (error := stream.hear(report, now)) is not None:
+            self.tally.reports += 1
             if self.survey.outdated(stream, now):
                 self._watch.touch(stream)
-            self.tally.reports += 1
             if report.source.confidence:  # else it is an inference of ours, no measurement
                 self.tally.believed(error)
 
     def hold(self, utterance: int, state: ListenerState | None, now: float) -> None:
         """Freeze an utterance's listener, or let it go on with ``None``: if it still can."""
-        stream = self._live(utterance)
-        if stream is None:
+        if (stream := self._live(utterance)) is None:
             return
         if places.gone(stream, now) and state is not ListenerState.SUSPENDED:
             load = self._load(stream.request, now)
@@ -181,10 +179,10 @@ class Scheduler:
         """A whole dispatch failed: every utterance in it ends, the others go on."""
         self.dispatcher.done(dispatch)
         self.meters[dispatch.lane].done(service, [], now)
-        message = f"{type(fault).__name__}: {fault}"
+        why = broken(f"{type(fault).__name__}: {fault}")
         for utterance in dispatch.utterances:
             if stream := self._back(utterance, dispatch.lane):
-                self._end(stream, Finish.FAILED, broken(message))
+                self._end(stream, Finish.FAILED, why)
 
     def events(self) -> list[EngineEvent]:
         """Events since the last call, in order."""

@@ -87,8 +87,7 @@ class Watch:
             while room > 0 and queue:
                 _, ticket, utterance = heappop(queue)
                 if self._tickets.get(utterance) == ticket:
-                    if utterance in self._settled:
-                        settled.add(utterance)
+                    settled |= self._settled & {utterance}
                     self.touch(self._idle[utterance][1])
                     room -= 1
         return settled
