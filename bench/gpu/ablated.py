@@ -15,15 +15,20 @@ from typing import Any
 
 import torch
 from playhead.engine.lead import parse_lead
-from playhead.engine.models.qwen3_tts import cuda_runner
+from playhead.engine.models.qwen3_tts import cuda_runner, partitions
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.types import Lane, Urgency
 
 EVERY = 0.1
-STARTS = ("lanes", "flat", "codec-fp32", "codec-bf16-plain", "codec-own", "codec-fp16")
-"""``flat``: lanes without priority. The rest: what decodes, instead of bfloat16 and own kernels
-for all but convolutions (``codec-own``: for those too)."""
+PARTITIONS = {f"partitions-{size}": size for size in (16, 24, 32, 48)}
+STARTS = (
+    *("lanes", "flat", *PARTITIONS),
+    *("codec-library", "codec-fp16", "codec-bf16-plain", "codec-fp32"),
+)
+"""``flat``: lanes without priority. ``partitions-N``: N multiprocessors for the background lane
+alone, the LM lane on the others, urgent chunks on all. The rest: what decodes, instead of own
+kernels in bfloat16 (``codec-library``: the library's convolutions between own kernels)."""
 
 
 @dataclass(frozen=True)
@@ -115,16 +120,18 @@ def install() -> Followed:
 
 def _start(name: str) -> None:
     if name == "flat":
-        cuda_runner.PRIORITIES.update(dict.fromkeys(Lane, 0))
+        partitions.PRIORITIES.update(dict.fromkeys(Lane, 0))
     elif name == "codec-fp32":
         cuda_runner._codec_ops = lambda: TorchOps(torch.float32)
     elif name == "codec-bf16-plain":
         cuda_runner._codec_ops = lambda: TorchOps(torch.bfloat16)
-    elif name == "codec-own":
-        from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
-
-        cuda_runner._codec_ops = FusedOps
-    elif name == "codec-fp16":
+    elif name == "codec-library":
         from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 
-        cuda_runner._codec_ops = lambda: TritonOps(torch.float16)
+        cuda_runner._codec_ops = TritonOps
+    elif name == "codec-fp16":
+        from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
+
+        cuda_runner._codec_ops = lambda: FusedOps(torch.float16)
+    elif name in PARTITIONS:
+        partitions.BACKGROUND = PARTITIONS[name]

@@ -17,9 +17,10 @@ seeds of its own. A group names several variants:
     ahead    frames that the device makes ahead of the host: none, one, two
 
 What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
-(lanes without priority), codec-fp32, codec-bf16-plain, codec-own, codec-fp16. --repeat 2
-measures all variants twice, in turn. Prints a table; writes ablations-START.json to $OUT, or to
---out. Needs CUDA.
+(lanes without priority), partitions-16, -24, -32, -48 (so many multiprocessors for the background
+lane alone, the LM lane on the others), codec-library, codec-fp16, codec-bf16-plain, codec-fp32.
+--repeat 2 measures all variants twice, in turn. Prints a table; writes ablations-START.json to
+$OUT, or to --out. Needs CUDA.
 """
 
 import argparse

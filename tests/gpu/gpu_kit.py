@@ -7,9 +7,9 @@ from pathlib import Path
 import runner_lab
 import torch
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
+from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
-from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
@@ -75,7 +75,7 @@ def tiny_loop(made: Made) -> FrameLoop:
 def tiny_codec(dtype: torch.dtype, *, fused: bool = True) -> Codec:
     """A codec whose every layer the kernels take."""
     weights = random_tensors(decoder_tensors(CODEC), 5, device="cpu")
-    ops = TritonOps(dtype) if fused else TorchOps(dtype)
+    ops = FusedOps(dtype) if fused else TorchOps(dtype)
     decoder = CodecDecoder(CODEC, {n: t.to(DEVICE) for n, t in weights.items()}, ops)
     return Codec(decoder, decoder.arena(SLOTS), 25)
 

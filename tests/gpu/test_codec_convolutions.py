@@ -95,6 +95,17 @@ def test_convolution_and_activation(
         assert wanted[0] is None
 
 
+@pytest.mark.parametrize(("taps", "dilation", "length"), [(7, 3, 10), (2, 1, 1), (3, 1, 5)])
+def test_the_plain_way_is_the_same_convolution(
+    taps: int, dilation: int, length: int, dtype: "torch.dtype"
+) -> None:
+    weight = kernel(48, 32, taps, dtype)
+    extended = noise(3, (taps - 1) * dilation + length, 32).to(dtype)
+    with full_float32():
+        wanted = TorchOps(dtype).conv(extended, weight, dilation)
+    close(FusedOps(dtype).conv(extended, weight, dilation), wanted)
+
+
 def test_mix_adds_to_the_residual_stream(dtype: "torch.dtype") -> None:
     weight, wave = kernel(48, 48, 1, dtype)[:, :, 0, 0], wave_of(48, 3, 18, dtype)
     inner, x = noise(3, 7, 48, seed=1).to(dtype), noise(3, 7, 48, seed=2).to(dtype)

@@ -2,7 +2,9 @@
 
 Which kernel and which tile a layer gets follows from its shape and the number of columns alone, so
 that every start on every device of a kind does the same arithmetic. The figures are those of
-``bench/gpu/codec_kernels.py`` on one H200; a layer of another shape goes the plain way.
+``bench/gpu/codec_kernels.py`` on one H200. A layer of another shape, and a few columns by a large
+weight, go the plain way: a matrix product and what follows it. The library's own convolutions take
+seconds of trying at the start, and do not run in a part of the device.
 """
 
 import torch
@@ -11,6 +13,7 @@ from playhead.engine.models.qwen3_tts import codec_norm_triton as norms
 from playhead.engine.models.qwen3_tts.codec_conv_triton import Tile
 from playhead.engine.models.qwen3_tts.codec_ops import Heads, Turn, Unit, Wave
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+from torch.nn import functional as F
 
 Shape = tuple[int, int, int]
 """Channels in and out, and taps."""
@@ -24,15 +27,16 @@ _LARGE, _CLOSE, _BROAD = (
     Tile(128, 128, 64, 4, 3),
     Tile(128, 256, 64, 8, 3),
 )
-_THIN = Tile(128, 32, 64, 4, 3)
+_THIN, _NARROW = Tile(128, 32, 64, 4, 3), Tile(128, 64, 64, 4, 3)
 CONVOLUTIONS: dict[Shape, Ladder] = {
     (1024, 1536, 7): ((600, None), (EVERY, _LARGE)),
+    (1536, 6144, 2): ((64, None), (256, _SMALL), (EVERY, _BROAD)),
     (768, 768, 7): ((64, None), (1100, _SMALL), (3000, _CLOSE), (6144, _BROAD), (EVERY, _LARGE)),
     (768, 1920, 2): ((64, _SMALL), (1500, _LARGE), (EVERY, _CLOSE)),
     (384, 384, 7): ((400, _LONE), (2600, _SMALL), (EVERY, _CLOSE)),
     (384, 768, 2): ((2600, _SMALL), (EVERY, _CLOSE)),
     (192, 192, 7): ((EVERY, _SMALL),),
-    (192, 288, 2): ((25_000, _THIN),),
+    (192, 288, 2): ((25_000, _THIN), (EVERY, _NARROW)),
 }
 MIXES: dict[int, Ladder] = {
     768: ((64, _LONE), (4096, _SMALL)),
@@ -64,6 +68,14 @@ class FusedOps(TritonOps):
             convolutions, mixes, units = {}, {}, {}
         self._convolutions, self._mixes, self._units = convolutions, mixes, units
         self._joined = joined
+
+    def conv(self, extended: torch.Tensor, weight: torch.Tensor, dilation: int) -> torch.Tensor:
+        """See :meth:`TorchOps.conv`, as one matrix product of all taps side by side."""
+        out, inputs, _, taps = weight.shape
+        length = extended.shape[1] - (taps - 1) * dilation
+        parts = [extended[:, tap * dilation :][:, :length] for tap in range(taps)]
+        # A view: the weight lies in memory as its rows are wanted.
+        return F.linear(torch.cat(parts, 2), weight.permute(0, 2, 3, 1).view(out, taps * inputs))
 
     def convolve(
         self,

@@ -6,13 +6,14 @@ memory. Both lanes share the arena: a stream has one chunk in work at a time, an
 given out only after the host has seen the end of the last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.codec_graphs import WARM_UPS
+from playhead.engine.models.qwen3_tts.compiling import Ahead, target, wanted
 from playhead.engine.types import Pcm
 from torch import Tensor
 
@@ -54,6 +55,25 @@ def rounds(jobs: Sequence[Job], ladder: Sequence[int], most: int) -> list[tuple[
         for (_, size), group in sorted(todo.items())
         for at in range(0, len(group), most)
     ]
+
+
+def compile_ahead(codec: Codec, batches: Iterable[int], ladder: Sequence[int]) -> Ahead:
+    """Begin to compile what lanes of these sizes will call; about half a minute of a processor."""
+    kernels = wanted(lambda: _decode_each(codec, sorted(batches), ladder))
+    codec.reset(torch.tensor([codec.arena.spare], device=codec.decoder.device))  # holds anything
+    torch.cuda.empty_cache()  # graphs have memory of their own
+    return Ahead(kernels, target())
+
+
+def _decode_each(codec: Codec, batches: Sequence[int], ladder: Sequence[int]) -> None:
+    """Every bucket once, of nobody's stream."""
+    device, quantizers = codec.decoder.device, codec.decoder.config.quantizers
+    with torch.inference_mode():
+        for rows in batches:
+            slots = torch.full((rows,), codec.arena.spare, device=device)
+            for frames in ladder:
+                codes = torch.zeros(rows, quantizers, frames, dtype=torch.int64, device=device)
+                codec.decode(codes, slots)
 
 
 class _Graph:

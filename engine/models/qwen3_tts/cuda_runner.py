@@ -13,13 +13,14 @@ import torch
 from playhead.engine.clock import monotonic
 from playhead.engine.models.qwen3_tts.calls import Uncaptured
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
-from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, Job
+from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, Job, compile_ahead
 from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
 from playhead.engine.models.qwen3_tts.memory import SPARE_SLOTS
+from playhead.engine.models.qwen3_tts.partitions import PRIORITIES, lane_streams
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
 from playhead.engine.models.qwen3_tts.prompt_turns import EVERYTHING, ROWS_PER_STEP, read_on
 from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
@@ -38,9 +39,6 @@ from playhead.engine.progress import Count, Tell, quiet
 from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
 
 LADDER = (1, 2, 4, 8, 16)
-PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
-"""Of the lanes' streams, lower first, clamped to what the device has. A step is a thousand short
-kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
 PROMPTS_AT_ONCE = 16
 ROWS_AT_ONCE = 1024
 """New streams per step, and rows of their prompts (the last may go beyond): they must not hold up
@@ -129,23 +127,28 @@ class CudaRunner(Qwen3Runner):
         buckets: Buckets,
         priorities: Mapping[Lane, int] = PRIORITIES,
         capture: Capture | None = None,
+        compiled: Callable[[], object] = lambda: None,
     ) -> None:
+        """``compiled`` waits for the codec's kernels."""
         super().__init__(parts, options)
         self.limits = buckets.limits()
         device = parts.loop.table.device
         capture = capture or _capture(buckets, quiet, last=True)
         most = 1 + max(extra for _, extra in EXTRA_FRAMES)
         self.info = replace(self.info, chunk_frames=LADDER, step_frames=most)
-        streams = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
-        self.lm = LmLane(parts.loop, parts.codec, buckets.lm, streams[Lane.LM], capture.done)
+        lanes = lane_streams(device, priorities)
+        with lanes.captured(Lane.LM) as stream:
+            self.lm = LmLane(parts.loop, parts.codec, buckets.lm, stream, capture.done)
         self._extra: list[_Batch] = []  # frames that the device makes beside the host
         self._lanes: dict[Lane, CodecLane] = {}
+        compiled()
         for lane, batches in (
             (Lane.URGENT, buckets.urgent),
             (Lane.BACKGROUND, buckets.background),
         ):
             codes = parts.loop.table.codes
-            self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, streams[lane])
+            with lanes.captured(lane) as stream:
+                self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, stream)
             capture.done(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
         self.uncaptured = Uncaptured()  # everything from here on is a graph
         torch.cuda.synchronize(device)
@@ -327,8 +330,12 @@ def open_cuda(
     chosen = buckets or Buckets()
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
+    sizes = {*buckets.urgent, *buckets.background}
+    ahead = compile_ahead(parts.codec, sizes, LADDER)
     return make_largest(
-        lambda plan, last: CudaRunner(parts, options, plan, capture=_capture(plan, tell, last)),
+        lambda plan, last: CudaRunner(
+            parts, options, plan, capture=_capture(plan, tell, last), compiled=ahead.wait
+        ),
         buckets.plans(),
         Fallback((MEMORY_ERROR, TooSlow), _release, _log.warning),
     )
@@ -372,9 +379,9 @@ def _opening(stream: Stream, prompt: Prompt) -> Opening:
 
 
 def _codec_ops() -> TorchOps:
-    from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+    from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
 
-    return TritonOps()
+    return FusedOps()
 
 
 def _layer_ops() -> LayerOps:

@@ -188,9 +188,9 @@ def _codec_ops(setup: Setup) -> TorchOps | None:
     if setup.codec_ops is not None or not fast:
         return setup.codec_ops
     # Needs triton, which only comes with torch for CUDA.
-    from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+    from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
 
-    return TritonOps(torch.bfloat16)
+    return FusedOps(torch.bfloat16)
 
 
 def _tokenizer(folder: Path | None, config: ModelConfig) -> Tokenizer:

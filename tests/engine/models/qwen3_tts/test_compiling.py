@@ -1,0 +1,107 @@
+"""Kernels compiled ahead: found without being launched, and found again by who calls them."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
+pytest.importorskip("triton", reason="triton is not installed")
+
+import torch
+from playhead.engine.models.qwen3_tts import compiling
+from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+TARGET = ("cuda", 90, 32)
+
+
+class Device:
+    """What Triton asks of a device before it compiles; there is none to launch on."""
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int = 0) -> int:
+        return 0
+
+    def get_current_target(self) -> Any:
+        return GPUTarget(*TARGET)
+
+
+@pytest.fixture(autouse=True)
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if knobs.runtime.interpret:
+        pytest.skip("the interpreter compiles nothing")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(driver, "_active", Device())
+
+
+def call() -> None:
+    """Two kernels, one of them twice."""
+    x = torch.zeros(1, 2, 32)
+    ops = TritonOps(torch.float32)
+    ops.rms(x, 1e-5)
+    ops.rms(x, 1e-5)
+    ops.gate(x)
+
+
+def test_kernels_are_found_once_each_and_not_launched() -> None:
+    hook = knobs.runtime.jit_cache_hook
+    names = [json.loads(text)["name"].rpartition(".")[2] for text in compiling.wanted(call)]
+    assert names == ["_rms", "_gate"]
+    assert knobs.runtime.jit_cache_hook is hook
+    assert compiling.target() == TARGET
+
+
+def test_the_hook_goes_with_a_call_that_fails() -> None:
+    hook = knobs.runtime.jit_cache_hook
+
+    def fail() -> None:
+        raise ValueError("no such bucket")
+
+    with pytest.raises(ValueError, match="no such bucket"):
+        compiling.wanted(fail)
+    assert knobs.runtime.jit_cache_hook is hook
+
+
+def test_what_other_processes_compiled_is_found_by_the_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernels = compiling.wanted(call)[:1]
+    ahead = compiling.Ahead(kernels, compiling.target())
+    assert ahead.processes == 1
+    assert ahead.wait() == 1
+    assert ahead.wait() == 0
+    hits: list[bool] = []
+    monkeypatch.setattr(
+        knobs.compilation, "listener", lambda **call: hits.append(call["cache_hit"])
+    )
+    compiling.compile_kernel(kernels[0], TARGET)
+    _preload(kernels[0])
+    assert hits == [True, True]
+
+
+def _preload(kernel: str) -> None:
+    """Triton's own way from what it wrote down, with the key that a call would have."""
+    from playhead.engine.models.qwen3_tts import codec_triton
+
+    codec_triton._rms.preload(kernel)
+
+
+def test_a_kernel_that_cannot_be_compiled_is_told_and_left(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "ProcessPoolExecutor", lambda most, _: ThreadPoolExecutor(most))
+    broken = json.dumps({"name": "playhead.engine.models.qwen3_tts.codec_triton._nothing"})
+    assert compiling.Ahead((broken,), TARGET).wait() == 0
+    assert "a kernel is compiled when it is needed instead" in caplog.text
+
+
+def test_nothing_wanted_starts_no_process() -> None:
+    ahead = compiling.Ahead((), TARGET)
+    assert (ahead.processes, ahead.wait()) == (0, 0)
