@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from playhead.engine.policy import YIELDS_AFTER, LaneLimits
-from playhead.engine.survey import Candidate, Step, Turn
+from playhead.engine.turn import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
 T = TypeVar("T")
@@ -71,9 +71,9 @@ class Dispatcher:
         while background and self.free(Lane.BACKGROUND):
             out.append(self._chunks(Lane.BACKGROUND, background, now))
         self.waiting = {
-            Lane.LM: len(steps) + turn.passed[Lane.LM],
+            Lane.LM: len(steps),
             Lane.URGENT: len(urgent),
-            Lane.BACKGROUND: len(background) + turn.passed[Lane.BACKGROUND],
+            Lane.BACKGROUND: len(background),
         }
         self.running += out
         return out

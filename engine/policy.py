@@ -55,10 +55,12 @@ class LaneLimits:
 
     def free(self, lane: Lane, busy: dict[Lane, int], *, yields: bool = False) -> int:
         """Dispatches of ``lane`` that may start now; ``yields``: the reserve as well."""
+        if (own := self.slots[lane] - busy[lane]) <= 0:
+            return 0
         left = self.workers - sum(busy.values())
         if lane is Lane.BACKGROUND and self.workers > 1 and not yields:
             left -= self.reserve
-        return max(0, min(left, self.slots[lane] - busy[lane]))
+        return max(0, min(left, own))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,7 @@
 """One look over all live utterances: what could start now, in which lane, in which order."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from playhead.engine import policy
 from playhead.engine.events import Tally
@@ -11,7 +9,8 @@ from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
 from playhead.engine.policy import Key, PolicyConfig
 from playhead.engine.stream import Sight, Stream
-from playhead.engine.types import ChunkWork, Lane, ModelInfo, Urgency
+from playhead.engine.turn import Candidate, Step, Turn
+from playhead.engine.types import Lane, ModelInfo, Urgency
 from playhead.engine.watch import Watch
 
 LOOKAHEAD = 1.0
@@ -29,76 +28,13 @@ EVERY_LANE = dict.fromkeys(Lane, 1 << 30)
 NO_LANE: frozenset[Lane] = frozenset()
 STEP = frozenset({Lane.LM})
 CHUNK = {lane: frozenset({lane}) for lane in Lane}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A backbone step that could be made now."""
-
-    stream: Stream
-    key: Key
-    urgent: bool = False  # its listener is running dry and has nothing else to come
-
-    def take(self) -> int:
-        """Hand it to the LM lane; returns whose it is."""
-        self.stream.stepping, self.stream.steppable = True, False
-        return self.stream.request.utterance
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A chunk that could be decoded now. ``slack`` in seconds, None without a deadline."""
-
-    stream: Stream
-    frames: int
-    key: Key
-    lane: Lane
-    slack: float | None
-    seconds: float  # of audio
-    promotion: float = math.inf  # when it becomes urgent
-
-    def take(self, now: float) -> ChunkWork:
-        """Hand the chunk to its lane."""
-        stream = self.stream
-        queued_at = stream.queued_at if stream.queued_at is not None else now
-        depth = stream.playhead.depth(now)
-        index = stream.chunks
-        first = stream.take(self.frames, self.seconds)
-        return ChunkWork(
-            stream.request.utterance,
-            index,
-            first,
-            self.frames,
-            self.lane,
-            self.slack,
-            depth,
-            queued_at,
-        )
-
-
-@dataclass(slots=True)
-class Turn:
-    """What one look found, in the order of turns; ``wake_at`` is when time alone changes it."""
-
-    urgent: list[Candidate] = field(default_factory=list)
-    background: list[Candidate] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    passed: Counter[Lane] = field(default_factory=Counter)  # not looked at: no lane of theirs free
-    wake_at: float = math.inf
-
-    def add(self, chunk: Candidate | None, step: Step | None) -> None:
-        """Something could start."""
-        if step is not None:
-            self.steps.append(step)
-        if chunk is not None:
-            (self.urgent if chunk.lane is Lane.URGENT else self.background).append(chunk)
-            self.wake_at = min(self.wake_at, chunk.promotion)
-
-    def sort(self) -> None:
-        """Put everything in the order in which it is served."""
-        self.urgent.sort(key=_key)
-        self.background.sort(key=_key)
-        self.steps.sort(key=_key)
+CODEC = frozenset({Lane.URGENT, Lane.BACKGROUND})
+USEFUL = {  # for who may step, may decode
+    (False, False): NO_LANE,
+    (True, False): STEP,
+    (False, True): CODEC,
+    (True, True): STEP | CODEC,
+}
 
 
 class Survey:
@@ -133,17 +69,16 @@ class Survey:
         needed = self._need = self._needed()
         self._least = needed + PAUSES_AGAIN * self._meters.pauses.worst(now)
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
-        steps, chunks = Lane.LM in free, Lane.URGENT in free or Lane.BACKGROUND in free
         for stream in self._watch.awake(now):
-            may_step, may_decode = stream.may_step, stream.may_decode
-            if stream.dead or not (may_step or may_decode):
+            useful = USEFUL[stream.may_step, stream.may_decode]
+            if stream.dead or not useful:
                 self._watch.rest(stream, math.inf)
+            elif useful.isdisjoint(free):
+                self._watch.shelve(stream, useful)
             elif stream.request.utterance in settled:
                 turn.add(None, self._step_again(stream, needed, now))
-            elif (may_step and steps) or (may_decode and chunks):
-                self._look_at(stream, needed, now, turn, free)
             else:
-                turn.passed[Lane.LM if may_step else Lane.BACKGROUND] += 1
+                self._look_at(stream, needed, now, turn, free)
         turn.wake_at = min(turn.wake_at, self._watch.next_alarm())
         turn.sort()
         return turn
@@ -152,11 +87,10 @@ class Survey:
         """The lead limit of a stream's listener: learned, but never less than the machine needs
         for itself; or the one for the unknown. A player that collects more than that before it
         starts needs its threshold and a little."""
-        limits = self._config.lead
-        learns = limits.fixed is None and stream.playhead.use_reports
+        limits, head = self._config.lead, stream.playhead
         lead = limits.for_unknown
-        if learns:
-            own = min(limits.unknown, self._least + stream.playhead.one_way)
+        if limits.fixed is None and head.use_reports:
+            own = min(limits.unknown, self._least + head.one_way)
             lead = max(stream.learner.limit, own)
         return max(lead, stream.request.start_threshold + limits.least / 2)
 
@@ -292,7 +226,3 @@ def _margin(stream: Stream, needed: float, lead: float, now: float) -> float:
     # lane has become fast again.
     head = stream.playhead
     return policy.margin(min(needed, lead / 2), head.one_way, 1.0 - head.confidence(now))
-
-
-def _key(item: Candidate | Step) -> Key:
-    return item.key

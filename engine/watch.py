@@ -33,6 +33,8 @@ class Watch:
         self._tickets: dict[int, int] = {}  # of the idle ones that wait for a lane
         self._waits = dict.fromkeys(Lane, 0)
         self._wants: dict[int, frozenset[Lane]] = {}
+        self._shelves: dict[frozenset[Lane], dict[int, Stream]] = {}
+        self._shelved: dict[int, frozenset[Lane]] = {}
         self._settled: set[int] = set()  # of those that wait: what they want is known
         self._numbers = count()
 
@@ -78,9 +80,19 @@ class Watch:
             heappush(self._queues[lane], (key, ticket, utterance))
             self._sweep(lane)
 
+    def shelve(self, stream: Stream, lanes: frozenset[Lane]) -> None:
+        """``stream``, awake, has use for ``lanes`` alone, none of which is free: it is not looked
+        at before one is."""
+        utterance = stream.request.utterance
+        self._shelves.setdefault(lanes, {})[utterance] = self._awake.pop(utterance)
+        self._shelved[utterance] = lanes
+
     def release(self, free: Mapping[Lane, int]) -> set[int]:
-        """These lanes take so many streams: those who wait, first come the first turns, are awake.
-        Returns the utterances among them that still want what they waited for."""
+        """These lanes take so many streams: those who wait, first come the first turns, are awake,
+        and all from the shelf. Returns the utterances that still want what they waited for."""
+        for lanes in [lanes for lanes in self._shelves if not lanes.isdisjoint(free)]:
+            for stream in list(self._shelves[lanes].values()):
+                self.touch(stream)
         settled: set[int] = set()
         for lane, room in free.items():
             queue = self._queues[lane]
@@ -93,8 +105,10 @@ class Watch:
         return settled
 
     def blocked(self, lane: Lane) -> int:
-        """Streams that wait for ``lane``."""
-        return self._waits[lane]
+        """Streams that wait for ``lane``. Of those on the shelf it is not known which codec lane
+        they will want: they count for background; for LM if they may want a step."""
+        shelves = self._shelves.items()
+        return self._waits[lane] + sum(len(s) for lanes, s in shelves if _first(lanes) is lane)
 
     @property
     def parked(self) -> int:
@@ -130,6 +144,8 @@ class Watch:
 
     def _rouse(self, utterance: int) -> None:
         self._idle.pop(utterance, None)
+        if lanes := self._shelved.pop(utterance, None):
+            del self._shelves[lanes][utterance]
         if self._tickets.pop(utterance, None) is not None:
             self._settled.discard(utterance)
             for lane in self._wants.pop(utterance):
@@ -141,3 +157,7 @@ class Watch:
         if len(queue) > 2 * self._waits[lane] + OUTDATED:
             queue[:] = [entry for entry in queue if self._tickets.get(entry[2]) == entry[1]]
             heapify(queue)
+
+
+def _first(lanes: frozenset[Lane]) -> Lane:
+    return Lane.LM if Lane.LM in lanes else Lane.BACKGROUND

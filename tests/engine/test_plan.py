@@ -7,7 +7,7 @@ from playhead.engine.plan import CHOICE, Dispatch, Dispatcher
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import YIELDS_AFTER, LaneLimits
 from playhead.engine.stream import Stream
-from playhead.engine.survey import Candidate, Step, Turn
+from playhead.engine.turn import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
 KEY = (0.0, 0.0, 0)
@@ -149,13 +149,6 @@ def test_a_free_lane_has_room_for_a_choice_and_a_busy_one_for_nobody() -> None:
     assert dispatcher.room().keys() == {Lane.URGENT, Lane.BACKGROUND}
     dispatcher.done(running)
     assert Lane.LM in dispatcher.room()
-
-
-def test_those_that_were_passed_over_wait_too() -> None:
-    dispatcher, found = Dispatcher(limits()), turn()
-    found.passed.update({Lane.LM: 3, Lane.BACKGROUND: 2})
-    assert dispatcher.fill(found, 0.0) == []
-    assert dispatcher.waiting == {Lane.LM: 3, Lane.URGENT: 0, Lane.BACKGROUND: 2}
 
 
 def test_background_work_that_has_waited_gets_the_reserve_until_nothing_waits() -> None:

@@ -186,3 +186,31 @@ def test_who_got_what_it_wanted_rests_until_it_is_touched() -> None:
     assert (watch.awake(99.0), watch.parked) == ([], 0)
     watch.touch(one)
     assert names(watch.awake(99.0)) == [1]
+
+
+def test_what_is_on_the_shelf_comes_back_when_one_of_its_lanes_is_free() -> None:
+    watch, one, two, three = Watch(), stream(1), stream(2), stream(3)
+    step, codec = frozenset({Lane.LM}), frozenset({Lane.URGENT, Lane.BACKGROUND})
+    for each, lanes in ((one, step), (two, codec), (three, step | codec)):
+        watch.touch(each)
+        watch.shelve(each, lanes)
+    assert (watch.awake(0.0), watch.parked) == ([], 0)
+    assert [watch.blocked(lane) for lane in (Lane.LM, Lane.URGENT, Lane.BACKGROUND)] == [2, 0, 1]
+    assert watch.release({Lane.LM: 1}) == set(), "nobody has looked at them"
+    assert names(watch.awake(0.0)) == [1, 3]
+    watch.release({Lane.URGENT: 1})
+    assert names(watch.awake(0.0)) == [1, 3, 2]
+    assert watch.blocked(Lane.LM) == watch.blocked(Lane.BACKGROUND) == 0
+
+
+def test_what_is_on_the_shelf_can_be_touched_and_can_end() -> None:
+    watch, one, two = Watch(), stream(1), stream(2)
+    for each in (one, two):
+        watch.touch(each)
+        watch.shelve(each, frozenset({Lane.LM}))
+    watch.touch(one)
+    watch.forget(two)
+    assert names(watch.awake(0.0)) == [1]
+    watch.release(ALL)
+    assert names(watch.awake(0.0)) == [1]
+    assert watch.blocked(Lane.LM) == 0
