@@ -14,7 +14,7 @@ from queue import SimpleQueue
 
 from playhead.engine.plan import Dispatch
 from playhead.engine.policy import LaneLimits
-from playhead.engine.sound import checked
+from playhead.engine.sound import all_checked
 from playhead.engine.types import Lane, Pcm, Runner, StepResult
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class CpuLanes:
                 return Completion(work, self._clock() - started, steps=steps)
             chunks = self._runner.decode(work.chunks)
             _check_answers(len(chunks) == len(work.chunks))
-            chunks = [checked(pcm) for pcm in chunks]
+            chunks = all_checked(chunks)
             return Completion(work, self._clock() - started, chunks=chunks)
         except Exception as fault:
             # The runner isolates streams; what gets here broke the whole batch, and only that.
