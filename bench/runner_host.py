@@ -5,10 +5,11 @@
 The runner of the CUDA lanes as it serves, on a tiny model, with a stand-in for the device
 (``tests/engine/models/cuda_double.py``): replaying a graph does nothing, an event has always
 happened, and copies go from memory to memory. A dispatch runs as a lane's worker runs it, the look
-at the samples included. Printed per dispatch: microseconds alone; milliseconds beside a thread that
-never gives up the interpreter by itself, as the engine's does when it plans (every call that gives
-up the lock may have to queue for it); and calls into torch or the device. With --before the same
-on another source tree, in a process of its own, and the ratio. Needs torch, no accelerator.
+at the samples included. Printed per dispatch: microseconds of CPU time; milliseconds beside a
+thread that never gives up the interpreter by itself, as the engine's does when it plans (every
+call that gives up the lock may have to queue for it); and calls into torch or the device. With
+--before the same on another source tree, in a process of its own, and the ratio. Needs torch, no
+accelerator.
 """
 
 import argparse
@@ -90,7 +91,12 @@ def make(streams: int, kind: str, folder: Path) -> CudaRunner:
     config = model_config("custom_voice", "1b7", folder)
     loop = talker_lab.build(config, 11, slots=streams, positions=POSITIONS)
     parts = Parts(
-        config, loop, Noise(streams), RATE, HashTokenizer(499), Voices(config, {})  # type: ignore[arg-type]
+        config,
+        loop,
+        Noise(streams),
+        RATE,
+        HashTokenizer(499),
+        Voices(config, {}),  # type: ignore[arg-type]
     )
     buckets = Buckets(
         LmBuckets((AT_ONCE, streams), (1,), ((AT_ONCE, 64),)), urgent=(1,), background=(CHUNKS,)
@@ -156,9 +162,7 @@ class Counted(torch.overrides.TorchFunctionMode):
         super().__init__()
         self.calls: Counter[str] = Counter()
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.calls[func.__name__] += 1
         return func(*args, **(kwargs or {}))
 
@@ -186,10 +190,10 @@ def busy_neighbour() -> Iterator[None]:
 
 
 def timed(work: Callable[[], None]) -> tuple[float, float]:
-    """Wall and CPU seconds of this thread."""
+    """CPU seconds of this thread, and seconds."""
     cpu, wall = time.thread_time(), time.perf_counter()
     work()
-    return time.perf_counter() - wall, time.thread_time() - cpu
+    return time.thread_time() - cpu, time.perf_counter() - wall
 
 
 def measure(next_work: Callable[[], Callable[[], None]]) -> dict[str, float]:
@@ -197,7 +201,7 @@ def measure(next_work: Callable[[], Callable[[], None]]) -> dict[str, float]:
     next_work()()
     alone = [timed(next_work())[0] for _ in range(ROUNDS)]
     with busy_neighbour():
-        beside = [timed(next_work())[0] for _ in range(CROWDED)]
+        beside = [timed(next_work())[1] for _ in range(CROWDED)]
     cuda_double.CALLS.clear()
     work = next_work()
     with Counted() as counted:
@@ -261,7 +265,9 @@ def show(now: dict[str, dict[str, float]], before: dict[str, dict[str, float]]) 
         line = f"{name:28}{row['us']:9.0f}{each:9.2f}{row['beside_ms']:12.2f}{row['calls']:7.0f}"
         if old := before.get(name):
             line += f"   before {old['us']:8.0f}{old['beside_ms']:9.2f}{old['calls']:6.0f}"
-            line += f"   ratio {old['us'] / row['us']:5.1f} {old['beside_ms'] / row['beside_ms']:5.1f}"
+            line += (
+                f"   ratio {old['us'] / row['us']:5.1f} {old['beside_ms'] / row['beside_ms']:5.1f}"
+            )
         print(line, flush=True)
 
 

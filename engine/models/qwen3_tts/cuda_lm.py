@@ -13,6 +13,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 import torch
+from playhead.engine.models.qwen3_tts.capture import Replayable, record
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.embed import look_up
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
@@ -21,7 +22,6 @@ from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt, Row
 from playhead.engine.models.qwen3_tts.staging import Staging
 from torch import Tensor
 
-WARM_UPS = 2
 MOST_IN_FLIGHT = 8
 EMPTY = Row(NONE, NONE)
 _log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class LmBuckets:
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    graph: torch.cuda.CUDAGraph
+    graph: Replayable
     inputs: Tensor  # int64 [numbers per stream, batch]
     ids: Tensor | None = None  # of prompts: [batch, rows, 2]
     seen: Tensor | None = None  # of steps: status and repeats, [2, batch]
@@ -218,22 +218,11 @@ class LmLane:
         ids = torch.full((batch, rows, 2), NONE, dtype=torch.int64, device=device)
         return _Graph(self._record(lambda: self._read(inputs, ids)), inputs, ids)
 
-    def _record(self, body: Callable[[], None]) -> torch.cuda.CUDAGraph:
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.inference_mode(), torch.cuda.stream(self.stream):
-            for _ in range(WARM_UPS):
-                body()
-            self.stream.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool, stream=self.stream):
-                body()
-            graph.replay()  # the first replay also uploads the graph
-            self.stream.synchronize()
-        return graph
+    def _record(self, body: Callable[[], None]) -> Replayable:
+        return record(body, self.stream, self._pool)
 
     def _repeatable(self, body: Callable[[], None]) -> Callable[[], None]:
-        replay: Callable[[], None] = self._record(body).replay
-        return replay
+        return self._record(body).replay
 
     def _mixed(self, inputs: Tensor, seen: Tensor) -> None:
         """A talker position and a frame of running streams, a frame of new ones. The position of

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from playhead.engine.clock import monotonic
 from playhead.engine.models.qwen3_tts.calls import Uncaptured
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
-from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, Job, compile_ahead
+from playhead.engine.models.qwen3_tts.codec_rounds import Ints, silent_tails
+from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, compile_ahead
 from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
@@ -33,7 +35,7 @@ from playhead.engine.models.qwen3_tts.startup import (
     make_largest,
     thinner,
 )
-from playhead.engine.models.qwen3_tts.stream import Stream
+from playhead.engine.models.qwen3_tts.stream import SILENCE, Stream
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Count, Tell, quiet
 from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
@@ -266,19 +268,30 @@ class CudaRunner(Qwen3Runner):
 
     def _decode_all(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         results, due = self._due(chunks)
-        jobs: list[Job] = []
-        for position, stream in due:
-            assert stream.slot is not None
-            jobs.append(Job(stream.slot, chunks[position].first, chunks[position].frames))
-        if not jobs:
+        if not due:
             return results
-        made = self._lanes[chunks[0].lane].decode(jobs)
-        for (position, stream), job, pcm in zip(due, jobs, made, strict=True):
-            stream.decoded += job.frames
-            if stream.fixed_frames is None:
-                stream.listen(pcm, self.info.sample_rate)
-            results[position] = pcm
+        work = [chunks[position] for position, _ in due]
+        frames = np.array([chunk.frames for chunk in work])
+        made = self._lanes[chunks[0].lane].decode(
+            np.array(self._numbers([stream for _, stream in due])),
+            np.array([chunk.first for chunk in work]),
+            frames,
+        )
+        if self._options.frames is None:
+            self._listen([stream for _, stream in due], made, frames)
+        sound, at = made.reshape(-1), 0
+        for (position, stream), chunk in zip(due, work, strict=True):
+            stream.decoded += chunk.frames
+            end = at + chunk.frames * self.info.frame_samples
+            results[position], at = sound[at:end], end
         return results
+
+    def _listen(self, streams: Sequence[Stream], pcm: Pcm, frames: Ints) -> None:
+        """Keep count of silence in what was decoded, stream after stream."""
+        tails, heard = silent_tails(pcm, frames, SILENCE)
+        seconds = tails / self.info.sample_rate
+        for stream, tail, loud in zip(streams, seconds.tolist(), heard.tolist(), strict=True):
+            stream.quiet = tail if loud else stream.quiet + tail
 
     def close(self, utterance: int) -> None:
         """See ``Runner``. Closing twice is fine."""

@@ -20,7 +20,7 @@ class Stream:
     """Of work."""
 
     def __init__(self, device: object = None, priority: int = 0) -> None:
-        self.priority = priority
+        self.device, self.priority = torch.device("cpu"), priority
 
     def synchronize(self) -> None:
         CALLS["stream.synchronize"] += 1
@@ -82,4 +82,27 @@ def installed() -> Iterator[None]:
             stack.enter_context(mock.patch.object(torch.cuda, name, value))
         pinned: Callable[[Any], Any] = lambda tensor: tensor  # noqa: E731
         stack.enter_context(mock.patch.object(torch.Tensor, "pin_memory", pinned))
+        yield
+
+
+class AtOnce:
+    """A recorded body that is run at every replay."""
+
+    def __init__(self, body: Callable[[], None], *_: object) -> None:
+        self._body = body
+
+    def replay(self) -> None:
+        CALLS["replay"] += 1
+        with torch.inference_mode():
+            self._body()
+
+
+@contextlib.contextmanager
+def working() -> Iterator[None]:
+    """A device that does its work: graphs recorded within do what they hold."""
+    from playhead.engine.models.qwen3_tts import cuda_codec, cuda_lm
+
+    with installed(), contextlib.ExitStack() as stack:
+        for module in (cuda_codec, cuda_lm):
+            stack.enter_context(mock.patch.object(module, "record", AtOnce))
         yield
