@@ -2,8 +2,6 @@
 
 import gc
 import logging
-import math
-import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, 
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
+from playhead.engine.models.qwen3_tts.lengths import random_frames
 from playhead.engine.models.qwen3_tts.loading import Setup, load_parts
 from playhead.engine.models.qwen3_tts.memory import SPARE_SLOTS
 from playhead.engine.models.qwen3_tts.partitions import PRIORITIES, lane_streams
@@ -38,7 +37,7 @@ from playhead.engine.models.qwen3_tts.startup import (
 from playhead.engine.models.qwen3_tts.stream import SILENCE, Stream
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Count, Tell, quiet
-from playhead.engine.types import ChunkWork, Lane, Pcm, Request, RunnerDead, StepResult
+from playhead.engine.types import ChunkWork, Lane, Pcm, RunnerDead, StepResult
 
 LADDER = (1, 2, 4, 8, 16)
 PROMPTS_AT_ONCE = 16
@@ -51,7 +50,6 @@ host looks at the last: it then does not wait for the host, and the host works l
 streams there is time to spare, and a new one should not have to wait for those frames. Three were
 measured too: a step then takes so long that listeners who started at their first frame run dry."""
 RANDOM = "random:"
-MEAN_FRAMES, FEWEST_FRAMES, MOST_FRAMES, SPREAD = 71, 12, 190, 0.5
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
 VOICE_ERROR = PromptError
@@ -368,18 +366,6 @@ def _release() -> None:
 def extra_frames(streams: int) -> int:
     """Frames of ``streams`` that the device makes ahead of the host (``EXTRA_FRAMES``)."""
     return next((extra for least, extra in EXTRA_FRAMES if streams >= least), 0)
-
-
-def random_frames(seed: int) -> Callable[[Request], int]:
-    """Lengths for models with random weights, which never end by themselves: lognormal, mean 71
-    frames (5.7 s), from 12 to 190; the same for the same number of an utterance."""
-    middle = math.log(MEAN_FRAMES) - SPREAD**2 / 2
-
-    def frames(request: Request) -> int:
-        drawn = random.Random(f"{seed}/{request.utterance}").lognormvariate(middle, SPREAD)
-        return min(MOST_FRAMES, max(FEWEST_FRAMES, round(drawn)))
-
-    return frames
 
 
 def _opening(stream: Stream, prompt: Prompt) -> Opening:

@@ -5,12 +5,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
 
-from playhead.engine.models.qwen3_tts.cuda_runner import (
-    FEWEST_FRAMES,
-    MOST_FRAMES,
-    Buckets,
-    random_frames,
-)
+from playhead.engine.models.qwen3_tts.cuda_runner import Buckets
+from playhead.engine.models.qwen3_tts.lengths import FEWEST_FRAMES, MOST_FRAMES, random_frames
 from playhead.engine.types import Lane, Request
 
 
