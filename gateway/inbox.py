@@ -1,12 +1,11 @@
 """Frames to messages, and messages to whoever takes them: a few at a time, so that others get
 their turns between. Event loop only."""
 
-import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from playhead.gateway.turns import Turns
 from websockets.frames import Frame, Opcode
 
 log: Final = logging.getLogger("playhead.gateway.peer")
@@ -26,7 +25,10 @@ class Source(Protocol):
 
     id: Any
     failed: bool
-    loop: asyncio.AbstractEventLoop
+
+    @property
+    def turns(self) -> Turns:
+        """By which its messages are taken."""
 
     def pause(self, reason: int) -> None:
         """Read no more."""
@@ -47,7 +49,7 @@ class Inbox:
         self._source = source
         self._take = take
         self._parts: tuple[Frame, ...] = ()  # of a message whose last frame is not here
-        self._waiting: deque[bytes | str] | None = None
+        self._waiting: list[bytes | str] | None = None
 
     def add(self, frame: Frame) -> None:
         """A data frame came, in an order that the protocol allows."""
@@ -68,28 +70,30 @@ class Inbox:
     def drain(self) -> None:
         """Nothing more will come: give away what waits."""
         while self._waiting:
-            self._give(self._waiting.popleft())
+            self._give(self._waiting.pop(0))
 
     def _enqueue(self, message: bytes | str) -> None:
         if not self._waiting:
-            # Made anew each time: most connections have nothing waiting, and a deque has a price.
-            self._waiting = deque()
-            self._source.loop.call_soon(self._give_some)
+            # Made anew each time, since most connections have nothing waiting; and no deque, which
+            # takes 600 bytes for a single message: a whole house may speak at once.
+            self._waiting = []
+            self._source.turns.add(self)
         self._waiting.append(message)
         if len(self._waiting) > MOST_WAITING:
             self._source.pause(QUEUE)
 
-    def _give_some(self) -> None:
+    def turn(self) -> bool:
+        """Give a few messages away; whether there are more."""
         waiting = self._waiting
         for _ in range(READ_BURST):
             if not waiting:
                 break
-            self._give(waiting.popleft())
+            self._give(waiting.pop(0))
         if waiting:
-            self._source.loop.call_soon(self._give_some)
-            return
+            return True
         self._waiting = None
         self._source.resume(QUEUE)
+        return False
 
     def _give(self, message: bytes | str) -> None:
         if self._source.failed:

@@ -85,11 +85,11 @@ class Line:
         self.peer.deliver_to(self)
         now = clock.monotonic()
         self._pulse.start(now)
-        self.peer.pacemaker.enter(self, self._pulse.due(now))
+        self.peer.commons.pacemaker.enter(self, self._pulse.due(now))
         try:
             await self.peer.wait_closed()
         finally:
-            self.peer.pacemaker.leave(self)
+            self.peer.commons.pacemaker.leave(self)
             self._stop_watching()
             self.closing = True
             self._user = _NOBODY

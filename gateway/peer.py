@@ -15,15 +15,14 @@ from playhead.engine import clock
 from playhead.gateway.accepts import Pace
 from playhead.gateway.access import Grant
 from playhead.gateway.admission import address_key
-from playhead.gateway.arrivals import Arrivals
+from playhead.gateway.commons import Commons
 from playhead.gateway.dialects.base import Dialect
 from playhead.gateway.flood import FrameBudget
 from playhead.gateway.inbox import QUEUE, Inbox
-from playhead.gateway.keepalive import Keepalive
 from playhead.gateway.letting_go import UNUSED, let_go
-from playhead.gateway.settings import Settings
 from playhead.gateway.sockets import set_socket_options as set_socket_options
 from playhead.gateway.sockets import unacknowledged
+from playhead.gateway.turns import Turns
 from websockets.asyncio.messages import Assembler
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.frames import Frame, Opcode
@@ -70,21 +69,17 @@ class Peer(ServerConnection):
         protocol: ServerProtocol,
         server: Server,
         *,
-        settings: Settings,
-        arrivals: Arrivals,
-        pacemaker: Keepalive,
+        commons: Commons,
         **kwargs: Any,
     ) -> None:
         super().__init__(protocol, server, **kwargs)
-        self.pacemaker = pacemaker
+        self.commons = commons
         self.read_at = 0.0  # monotonic seconds of the latest bytes read
         self.address = ""  # key of the client's address
         self.flow: FlowListener | None = None  # see :meth:`deliver_to`
         self.dialect: Dialect | None = None  # None: the native protocol
-        self.max_unsent = settings.max_unsent
+        self.max_unsent = commons.settings.max_unsent
         self.grant: Grant | None = None  # from the moment it is let in
-        self._settings = settings
-        self._arrivals = arrivals
         self.pace = Pace.SERVE
         self._budget = FrameBudget()
         self._pauses = 0
@@ -92,7 +87,12 @@ class Peer(ServerConnection):
         self._inbox: Inbox | None = None
         self.failed = False
         self._ignored = 0  # bytes that came after that
-        self._end: asyncio.TimerHandle | None = None
+        self.slot = 0  # of the pacemaker, which ends what the peer does not; 0: nothing to end
+
+    @property
+    def turns(self) -> Turns:
+        """By which its messages are taken."""
+        return self.commons.turns
 
     # -- the transport ------------------------------------------------------------------------
 
@@ -106,19 +106,18 @@ class Peer(ServerConnection):
         self.address = address_key(str(name[0]) if name else "")
         sock = transport.get_extra_info("socket")
         if sock is not None:
-            set_socket_options(sock, self._settings)
-        self._arrivals.enter(self)
+            set_socket_options(sock, self.commons.settings)
+        self.commons.arrivals.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the connection out; what was read before is still taken."""
         self._drain()
-        self._arrivals.leave(self)
+        self.commons.arrivals.leave(self)
         if self.grant is not None:
             self.grant.leave()
-        if self._end is not None:
-            self._end.cancel()
+        self.commons.pacemaker.leave(self)
         super().connection_lost(exc)
-        self.flow = self._inbox = self._end = None
+        self.flow = self._inbox = None
         let_go(self.protocol, self.recv_messages)
 
     def eof_received(self) -> None:
@@ -168,7 +167,7 @@ class Peer(ServerConnection):
         if self.unsent > self.max_unsent:
             self.transport.abort()
         if self.protocol.state is State.CLOSING:
-            self._await_end(self._settings.close_timeout)
+            self._await_end(self.commons.settings.close_timeout)
 
     def _drain(self) -> None:
         """Nothing more will be read: work through what has been."""
@@ -181,7 +180,7 @@ class Peer(ServerConnection):
     def process_event(self, event: Event) -> None:
         """Pass an event on, unless it is one too many (RFC 6455, 5.4 and 5.5)."""
         if not isinstance(event, Frame) or event.opcode is Opcode.CLOSE:
-            self._arrivals.asked(self)
+            self.commons.arrivals.asked(self)
             super().process_event(event)
             return
         if self.failed:
@@ -258,7 +257,7 @@ class Peer(ServerConnection):
         if self.open:
             self.protocol.send_close(code, reason)
             self.send_data()
-            patience = FAREWELL if code == POLICY_VIOLATION else self._settings.close_timeout
+            patience = FAREWELL if code == POLICY_VIOLATION else self.commons.settings.close_timeout
             self._await_end(patience)
 
     def fail(self, code: int, reason: str) -> None:
@@ -270,8 +269,13 @@ class Peer(ServerConnection):
             self._await_end(FAREWELL)
 
     def _await_end(self, patience: float) -> None:
-        if self._end is None:
-            self._end = self.loop.call_later(patience, self.transport.abort)
+        # No timer of its own: a whole house that leaves would need 570 bytes more for each.
+        if not self.slot:
+            self.commons.pacemaker.enter(self, clock.monotonic() + patience)
+
+    def beat(self, now: float) -> None:
+        """The peer has had its time to end the connection."""
+        self.transport.abort()
 
     # -- pauses -------------------------------------------------------------------------------
 

@@ -17,13 +17,13 @@ from playhead.gateway.access_watch import watch
 from playhead.gateway.agent import node_header
 from playhead.gateway.arrivals import Arrivals
 from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
+from playhead.gateway.commons import Commons
 from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.http import METRICS_PATH, HttpSite, Page, Readiness, load_pages
 from playhead.gateway.hub import Hub
-from playhead.gateway.keepalive import Keepalive
 from playhead.gateway.listener import BACKLOG
 from playhead.gateway.listener import bind as bind
 from playhead.gateway.looplag import LoopLag
@@ -87,7 +87,6 @@ class GatewayServer:
             wall=clock.wall,
         )
         self.gate = Gate(settings, self.access, self._arrivals, self.metrics, self._closed)
-        self._pacemaker = Keepalive(self.hub.loop)
         self._watcher: asyncio.Task[None] | None = None
         self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
         self._scrape = b""  # what the latest request for metrics is answered with
@@ -103,11 +102,11 @@ class GatewayServer:
     async def start(self, listener: socket.socket) -> None:
         """Serve on a bound socket (see :func:`bind`)."""
         settings = self.settings
-        peer = partial(Peer, settings=settings, arrivals=self._arrivals, pacemaker=self._pacemaker)
+        commons = Commons.of(settings, self._arrivals, self.hub.loop)
         self._server = await serve(
             self._handle,
             sock=listener,
-            create_connection=cast("type[ServerConnection]", peer),
+            create_connection=cast("type[ServerConnection]", partial(Peer, commons=commons)),
             process_request=self._process_request,
             subprotocols=_SUBPROTOCOLS,
             select_subprotocol=_select_subprotocol,

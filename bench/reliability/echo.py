@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import uvloop
 from playhead.gateway.arrivals import Arrivals
-from playhead.gateway.keepalive import Keepalive
+from playhead.gateway.commons import Commons
 from playhead.gateway.line import Line
 from playhead.gateway.listener import bind
 from playhead.gateway.peer import Peer
@@ -43,10 +43,10 @@ class Echo:
 async def run(port: int) -> None:
     """Serve until killed."""
     settings = Settings(max_connections_per_address=1_000_000, max_connections=1_000_000)
-    arrivals, pacemaker = Arrivals(settings), Keepalive(asyncio.get_running_loop())
+    commons = Commons.of(settings, Arrivals(settings), asyncio.get_running_loop())
 
     def connection(*args: Any, **kwargs: Any) -> Peer:
-        return Peer(*args, settings=settings, arrivals=arrivals, pacemaker=pacemaker, **kwargs)
+        return Peer(*args, commons=commons, **kwargs)
 
     async def handle(peer: ServerConnection) -> None:
         await Echo(cast(Peer, peer), settings).line.run()

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 from playhead.gateway.inbox import MOST_WAITING, QUEUE, READ_BURST, Inbox
+from playhead.gateway.turns import Turns
 from websockets.frames import Frame, Opcode
 
 
@@ -14,7 +15,7 @@ class Source:
     def __init__(self) -> None:
         self.id = "peer"
         self.failed = False
-        self.loop = asyncio.get_running_loop()
+        self.turns = Turns(asyncio.get_running_loop())
         self.reasons = 0
         self.end: tuple[int, str] | None = None
 

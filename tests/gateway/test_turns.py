@@ -1,0 +1,53 @@
+"""Everybody has one turn in each round, whoever joins waits for the next, and none is forgotten."""
+
+import asyncio
+from collections.abc import Callable
+
+from playhead.gateway.turns import Turns
+
+
+class Worker:
+    def __init__(self, name: str, left: int, log: list[str], during: Callable[[], None]) -> None:
+        self._name, self._left, self._log, self._during = name, left, log, during
+
+    def turn(self) -> bool:
+        self._left -= 1
+        self._log.append(self._name)
+        self._during()
+        return self._left > 0
+
+
+def nothing() -> None:
+    pass
+
+
+def test_all_take_turns_until_nobody_has_anything_to_do() -> None:
+    async def main() -> list[str]:
+        turns, log = Turns(asyncio.get_running_loop()), list[str]()
+        for name, left in (("a", 3), ("b", 1), ("c", 2)):
+            turns.add(Worker(name, left, log, nothing))
+        assert log == []
+        await asyncio.sleep(0)
+        assert "".join(log) == "abc"  # one round, then others of the loop
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        turns.add(Worker("d", 1, log, nothing))
+        await asyncio.sleep(0)
+        return log
+
+    assert "".join(asyncio.run(main())) == "abcacad"
+
+
+def test_who_joins_during_a_round_has_its_turn_in_the_next() -> None:
+    async def main() -> list[str]:
+        turns, log = Turns(asyncio.get_running_loop()), list[str]()
+        late = Worker("late", 1, log, nothing)
+        turns.add(Worker("first", 1, log, lambda: turns.add(late)))
+        await asyncio.sleep(0)
+        assert log == ["first"]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return log
+
+    assert asyncio.run(main()) == ["first", "late"]
