@@ -1,17 +1,14 @@
 """Which sessions exist, which have lately ended, and the secrets that open them again.
 
-Event loop only. What it keeps is bounded: ended sessions are remembered for a time and in
-number.
+Event loop only. What it keeps is bounded (tombstones.py).
 """
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from playhead.gateway.session import Tombstone
-
-MAX_TOMBSTONES: Final = 10_000
+from playhead.gateway.tombstones import Tombstones
 
 
 class Identified(Protocol):
@@ -33,10 +30,9 @@ def new_secret() -> str:
 class Registry(Generic[Host]):
     """Sessions by id, and tombstones of those that ended."""
 
-    def __init__(self, *, max_tombstones: int = MAX_TOMBSTONES) -> None:
+    def __init__(self) -> None:
         self._live: dict[str, Host] = {}
-        self._stones: OrderedDict[str, tuple[Tombstone, str]] = OrderedDict()
-        self._max = max_tombstones
+        self._stones = Tombstones()
 
     def __len__(self) -> int:
         return len(self._live)
@@ -60,21 +56,8 @@ class Registry(Generic[Host]):
     def bury(self, stone: Tombstone, owner: str, now: float) -> None:
         """A session of ``owner`` has ended; remember what it still tells, if anything."""
         self._live.pop(stone.session, None)
-        if stone.outcome is None:
-            return  # it never spoke: its owner hears no more than a stranger would
-        self._stones[stone.session] = (stone, owner)
-        self._expire(now)
+        self._stones.add(stone, owner, now)
 
     def tombstone(self, session: str, owner: str, now: float) -> Tombstone | None:
         """What is remembered of an ended session, if it was ``owner``'s."""
-        self._expire(now)
-        stone, its_owner = self._stones.get(session, (None, owner))
-        return stone if its_owner == owner else None
-
-    def _expire(self, now: float) -> None:
-        # Every stone is kept equally long, so the first is the one to go.
-        while self._stones:
-            oldest, _ = next(iter(self._stones.values()))
-            if oldest.expires > now and len(self._stones) <= self._max:
-                return
-            self._stones.popitem(last=False)
+        return self._stones.get(session, owner, now)
