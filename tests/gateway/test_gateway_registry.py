@@ -6,7 +6,6 @@ from playhead.gateway.registry import Registry, new_secret
 from playhead.gateway.session import Tombstone
 from playhead.gateway.session_types import Outcome, digest
 
-
 DIGEST = digest("token")
 
 
