@@ -96,8 +96,8 @@ class Bench:
 
         def call(index: int) -> Tensor:
             weight = self.weights[index % len(self.weights)]
-            gated = kind == "g"
-            return linear(self.x, weight, gain=gain, eps=1e-6, gated=gated, more=more, cut=cut)
+            eps, gated = None if kind == "a" else 1e-6, kind == "g"
+            return linear(self.x, weight, gain=gain, eps=eps, gated=gated, more=more, cut=cut)
 
         return call
 

@@ -116,6 +116,22 @@ def test_what_is_added_to_a_product_may_be_a_slice() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("rows", [3, 40])
+def test_a_norm_whose_gain_is_in_the_weight(rows: int, gated: bool, dtype: torch.dtype) -> None:
+    """As the codec's transformer has it, several programs of rows among them."""
+    x, weight = noise(rows, 64, dtype=dtype), noise(64, 64, seed=1, dtype=dtype) / 8
+    bias = noise(32 if gated else 64, seed=2, dtype=dtype)
+    cut = linear_triton.Cut(16, 32, 4, 3, 16)
+    found = linear_triton.linear(x, weight, eps=1e-6, gated=gated, bias=bias, cut=cut)
+    wanted = rms_norm(x.double(), torch.ones_like(x[0]).double(), 1e-6) @ weight.double().t()
+    if gated:
+        gate, up = wanted.chunk(2, 1)
+        wanted = torch.nn.functional.silu(gate) * up
+    close(found, (wanted + bias.double()).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: str(shape[0]))
 @pytest.mark.parametrize("at", [0, 1, 15, 40])
 def test_the_newest_of_a_few_positions(at: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:

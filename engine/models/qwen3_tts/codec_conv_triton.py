@@ -166,6 +166,35 @@ def _remember(active, past, start, place, history, past_start, step, turns, insi
         tl.store(active + start + old, value, mask=wanted)
 
 
+@triton.jit
+def _close(
+    total, whole, active, past, frequency, height, bias, limit, stream, column, inside, channel,
+    length, before, past_stride, turns, out: tl.constexpr, channels: tl.constexpr,
+    adds: tl.constexpr, raw: tl.constexpr, held: tl.constexpr, fast: tl.constexpr,
+):  # fmt: skip
+    """Add what is there, activate, write: the end of every kernel here. ``total``: some columns of
+    time by some of ``out`` channels, which are r columns of ``channels`` side by side."""
+    inside = inside[:, None] & (channel < out)[None, :]
+    index = tl.minimum(channel, out - 1) % channels
+    where = column[:, None] * out + channel[None, :]
+    stream = stream.to(tl.int64)[:, None]
+    place = stream * length * out + where
+    if adds:
+        total += tl.load(whole + place, mask=inside, other=0.0).to(tl.float32)
+    if raw:
+        tl.store(whole + place, total.to(whole.dtype.element_ty), mask=inside)
+    total = _activate(
+        total, tl.load(frequency + index), tl.load(height + index), tl.load(bias + index),
+        limit, held, fast,
+    )  # fmt: skip
+    history = before * channels
+    start = stream * (length * out + history)
+    tl.store(active + start + history + where, total.to(active.dtype.element_ty), mask=inside)
+    _remember(
+        active, past, start, where, history, stream * past_stride, length * out, turns, inside
+    )
+
+
 @triton.jit(do_not_specialize=["rows", "length", "columns", "dilation", "before", "turns"])
 def _convolve(
     x, weight, whole, active, past, frequency, height, bias, limit,
@@ -181,7 +210,6 @@ def _convolve(
     stream = row // length
     column = row % length
     channel = tl.program_id(0) * wide + tl.arange(0, wide)
-    kept = channel < out
     inner = tl.arange(0, deep)
     parts: tl.constexpr = inputs // deep
     begin = (stream.to(tl.int64) * columns + column) * inputs
@@ -194,25 +222,10 @@ def _convolve(
         a = tl.load(source + ((step // parts) * dilation * inputs + (step % parts) * deep))
         b = tl.load(kernel + step * deep)
         total = tl.dot(a, b, total, input_precision="ieee")
-    where = column[:, None] * out + channel[None, :]
-    inside = inside[:, None] & kept[None, :]
-    stream = stream.to(tl.int64)[:, None]
-    place = stream * length * out + where
-    if adds:
-        total += tl.load(whole + place, mask=inside, other=0.0).to(tl.float32)
-    if raw:
-        tl.store(whole + place, total.to(whole.dtype.element_ty), mask=inside)
-    index = tl.minimum(channel, out - 1) % channels
-    total = _activate(
-        total, tl.load(frequency + index), tl.load(height + index), tl.load(bias + index),
-        limit, held, fast,
+    _close(
+        total, whole, active, past, frequency, height, bias, limit, stream, column, inside, channel,
+        length, before, past_stride, turns, out, channels, adds, raw, held, fast,
     )  # fmt: skip
-    history = before * channels
-    start = stream * (length * out + history)
-    tl.store(active + start + history + where, total.to(active.dtype.element_ty), mask=inside)
-    _remember(
-        active, past, start, where, history, stream * past_stride, length * out, turns, inside
-    )
 
 
 @triton.jit
@@ -250,33 +263,6 @@ def _mixed(y0, y1, mix, into, channels: tl.constexpr, first: tl.constexpr, secon
         weight = tl.load(mix + target + rest, mask=rest < channels, other=0.0)
         total = tl.dot(y1, weight, total, input_precision="ieee")
     return total
-
-
-@triton.jit
-def _close(
-    total, whole, active, past, frequency, height, bias, limit, stream, column, inside, channel,
-    length, before, past_stride, turns,
-    channels: tl.constexpr, raw: tl.constexpr, held: tl.constexpr, fast: tl.constexpr,
-):  # fmt: skip
-    """Add to the residual stream, activate, write; some channels of a unit."""
-    inside = inside[:, None] & (channel < channels)[None, :]
-    index = tl.minimum(channel, channels - 1)
-    where = column[:, None] * channels + channel[None, :]
-    stream = stream.to(tl.int64)[:, None]
-    place = stream * length * channels + where
-    total += tl.load(whole + place, mask=inside, other=0.0).to(tl.float32)
-    if raw:
-        tl.store(whole + place, total.to(whole.dtype.element_ty), mask=inside)
-    total = _activate(
-        total, tl.load(frequency + index), tl.load(height + index), tl.load(bias + index),
-        limit, held, fast,
-    )  # fmt: skip
-    history = before * channels
-    start = stream * (length * channels + history)
-    tl.store(active + start + history + where, total.to(active.dtype.element_ty), mask=inside)
-    _remember(
-        active, past, start, where, history, stream * past_stride, length * channels, turns, inside
-    )
 
 
 @triton.jit(do_not_specialize=["rows", "length", "columns", "dilation", "before", "turns"])
@@ -330,11 +316,11 @@ def _unit(
     total = _mixed(y0, y1, mix, c0, channels, first, second)
     _close(
         total, whole, active, past, frequency, height, bias, limit, stream, column, inside, c0,
-        length, before, past_stride, turns, channels, raw, held, fast,
+        length, before, past_stride, turns, channels, channels, True, raw, held, fast,
     )  # fmt: skip
     if second > 0:
         total = _mixed(y0, y1, mix, c1, channels, first, second)
         _close(
             total, whole, active, past, frequency, height, bias, limit, stream, column, inside, c1,
-            length, before, past_stride, turns, channels, raw, held, fast,
+            length, before, past_stride, turns, channels, channels, True, raw, held, fast,
         )  # fmt: skip

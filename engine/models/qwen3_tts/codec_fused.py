@@ -8,11 +8,12 @@ seconds of trying at the start, and do not run in a part of the device.
 """
 
 import torch
+from playhead.engine.models.qwen3_tts import codec_attention_triton
 from playhead.engine.models.qwen3_tts import codec_conv_triton as fused
-from playhead.engine.models.qwen3_tts import codec_norm_triton as norms
 from playhead.engine.models.qwen3_tts.codec_conv_triton import Tile
 from playhead.engine.models.qwen3_tts.codec_ops import Heads, Turn, Unit, Wave
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+from playhead.engine.models.qwen3_tts.linear_triton import Cut, dividing, linear
 from torch.nn import functional as F
 
 Shape = tuple[int, int, int]
@@ -112,15 +113,28 @@ class FusedOps(TritonOps):
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, eps: float
     ) -> torch.Tensor:
         """See :meth:`TorchOps.norm_linear`."""
-        if x.shape[0] * x.shape[1] > self._joined:
+        cut = self._joins(x, weight.shape[0])
+        if cut is None:
             return super().norm_linear(x, weight, bias, eps)
-        return norms.norm_linear(x, weight, bias, eps)
+        return linear(x, weight, eps=eps, bias=bias, cut=cut)
 
     def norm_gate(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
         """See :meth:`TorchOps.norm_gate`."""
-        if x.shape[0] * x.shape[1] > self._joined:
+        cut = self._joins(x, weight.shape[0] // 2)
+        if cut is None:
             return super().norm_gate(x, weight, eps)
-        return norms.norm_gate(x, weight, eps)
+        return linear(x, weight, eps=eps, gated=True, cut=cut)
+
+    def _joins(self, x: torch.Tensor, width: int) -> Cut | None:
+        """How a norm and its product are cut, where they are one kernel: small enough to give
+        every multiprocessor something to do."""
+        batch, length, depth = x.shape
+        rows = batch * length
+        if rows > self._joined or depth % 16 or width % 16:
+            return None
+        few = rows <= 64
+        most = 16 if rows <= 16 else 32 if few else 64
+        return Cut(dividing(32 if few else 64, width), dividing(64, depth), 4, 3, most)
 
     def attend(
         self,
@@ -131,7 +145,7 @@ class FusedOps(TritonOps):
         heads: Heads,
     ) -> torch.Tensor:
         """See :meth:`TorchOps.attend`."""
-        return norms.attend(qkv, turn, keys, values, heads)
+        return codec_attention_triton.attend(qkv, turn, keys, values, heads)
 
 
 def pick(ladder: Ladder, columns: int) -> Tile | None:

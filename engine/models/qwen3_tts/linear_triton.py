@@ -21,22 +21,25 @@ LEAST_ROWS = 16
 
 class Cut(NamedTuple):
     """How a product is cut: rows of the weight a program takes, its stride through them, and the
-    program's warps and stages."""
+    program's warps and stages; rows of ours that a program takes at most."""
 
     tile: int
     step: int
     warps: int
     stages: int
+    most: int = 64
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _linear(
-    x, gain, weight, more, out, rows, width, depth, x_stride, eps,
+    x, gain, weight, bias, more, out, rows, width, depth, x_stride, eps,
     tile: tl.constexpr, batch: tl.constexpr, step: tl.constexpr,
-    normed: tl.constexpr, gated: tl.constexpr, added: tl.constexpr,
+    normed: tl.constexpr, scaled: tl.constexpr, gated: tl.constexpr, biased: tl.constexpr,
+    added: tl.constexpr,
 ):  # fmt: skip
-    """One program: ``tile`` outputs of ``batch`` rows. Weights stand on the left of the product,
-    because there are more of their rows than of ours."""
+    """One program: ``tile`` outputs of ``batch`` rows; a norm's factor is known when the product
+    is. Weights stand on the left of the product, because there are more of their rows than of ours.
+    """
     n = tl.program_id(0) * tile + tl.arange(0, tile)
     m = tl.program_id(1) * batch + tl.arange(0, batch)
     known = (m < rows)[None, :]
@@ -49,7 +52,8 @@ def _linear(
         if normed:
             wide = part.to(tl.float32)
             squares += tl.sum(wide * wide, 0)
-            part = (wide * tl.load(gain + k).to(tl.float32)[:, None]).to(part.dtype)
+            if scaled:
+                part = (wide * tl.load(gain + k).to(tl.float32)[:, None]).to(part.dtype)
         at = weight + n[:, None] * depth + k[None, :]
         total = tl.dot(tl.load(at), part, total, input_precision="ieee")
         if gated:
@@ -59,6 +63,8 @@ def _linear(
         total, other = total * size, other * size
     if gated:
         total = total * tl.sigmoid(total) * other
+    if biased:
+        total += tl.load(bias + n).to(tl.float32)[:, None]
     to = m[None, :] * width + n[:, None]
     if added:
         total += tl.load(more + to, mask=known, other=0.0).to(tl.float32)
@@ -69,28 +75,30 @@ def linear(
     x: Tensor,
     weight: Tensor,
     *,
+    eps: float | None = None,
     gain: Tensor | None = None,
-    eps: float = 0.0,
     gated: bool = False,
+    bias: Tensor | None = None,
     more: Tensor | None = None,
     cut: Cut | None = None,
 ) -> Tensor:
     """``x`` [..., depth] times ``weight`` [width, depth], transposed: [..., width].
 
-    ``gain`` [depth]: ``x`` is normed first (``layers.rms_norm``). ``gated``: the first half of the
-    weight's rows gates the second (SwiGLU). ``more`` [..., width] is added to the result. Sizes
-    must be multiples of 16.
+    ``eps``: ``x`` is normed first (``layers.rms_norm``), by ``gain`` [depth], unless that is in the
+    weight. ``gated``: the first half of the weight's rows gates the second (SwiGLU). ``bias``
+    [width] and ``more`` [..., width] are added to the result. Sizes must be multiples of 16.
     """
     rows, depth = x.numel() // x.shape[-1], weight.shape[1]
     width = weight.shape[0] // 2 if gated else weight.shape[0]
     flat = x.reshape(rows, depth)
     more = None if more is None else more.contiguous()
     out = x.new_empty((*x.shape[:-1], width))
-    tile, step, warps, stages = cut or _cut(width, depth, gated, x.element_size())
-    batch = min(64, max(LEAST_ROWS, triton.next_power_of_2(rows)))
+    tile, step, warps, stages, most = cut or _cut(width, depth, gated, x.element_size())
+    batch = min(most, max(LEAST_ROWS, triton.next_power_of_2(rows)))
     _linear[(width // tile, triton.cdiv(rows, batch))](
-        flat, gain, weight, more, out, rows, width, depth, flat.stride(0), eps,
-        tile, batch, step, gain is not None, gated, more is not None,
+        flat, gain, weight, bias, more, out, rows, width, depth, flat.stride(0), eps or 0.0,
+        tile, batch, step,
+        eps is not None, gain is not None, gated, bias is not None, more is not None,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out
@@ -101,10 +109,11 @@ def _cut(width: int, depth: int, gated: bool, itemsize: int) -> Cut:
     Wide numbers take shorter steps: a multiprocessor's memory holds as many bytes, not elements."""
     best = Cut(64, 128, 8, 5) if gated else Cut(32, 256, 4, 5)
     step = best.step * 2 // itemsize
-    return best._replace(tile=_dividing(best.tile, width), step=_dividing(step, depth))
+    return best._replace(tile=dividing(best.tile, width), step=dividing(step, depth))
 
 
-def _dividing(size: int, whole: int) -> int:
+def dividing(size: int, whole: int) -> int:
+    """The largest half, quarter… of ``size``, a power of two, that divides ``whole``."""
     while whole % size:
         size //= 2
     return size

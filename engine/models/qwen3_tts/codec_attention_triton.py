@@ -1,62 +1,10 @@
-"""The codec transformer's kernels that join a norm to the matrix product behind it, and positions
-to attention: few streams are bound by the number of launches, not by arithmetic."""
-
-from typing import NamedTuple
+"""The codec transformer's positions and attention as one kernel: few streams are bound by the
+number of launches, not by arithmetic."""
 
 import torch
 import triton
 import triton.language as tl
 from playhead.engine.models.qwen3_tts.codec_ops import Heads, Turn
-
-DEEP = 64
-
-
-class _Tile(NamedTuple):
-    tall: int
-    wide: int
-    deep: int
-
-
-def _tile(rows: int, out: int, inputs: int) -> _Tile:
-    """Small enough to give every multiprocessor something to do; a matrix product takes at least
-    16 each way."""
-    tall = 16 if rows <= 16 else 32 if rows <= 64 else 64
-    wide = 32 if rows <= 64 else 64
-    return _Tile(tall, min(wide, max(16, out & -out)), min(DEEP, max(16, inputs & -inputs)))
-
-
-def norm_linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, eps: float
-) -> torch.Tensor:
-    """The RMSNorm of ``x`` [B, T, in] through ``weight`` [out, in], the norm's own weight folded
-    into it: [B, T, out]."""
-    return _run(x, weight, bias, weight.shape[0], eps, gated=False)
-
-
-def norm_gate(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """The same through gate and value, ``weight`` [2 I, in], and SwiGLU: [B, T, I]."""
-    return _run(x, weight, None, weight.shape[0] // 2, eps, gated=True)
-
-
-def _run(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    out: int,
-    eps: float,
-    *,
-    gated: bool,
-) -> torch.Tensor:
-    batch, length, inputs = x.shape
-    made = x.new_empty(batch, length, out)
-    rows = batch * length
-    tile = _tile(rows, out, inputs)
-    grid = (triton.cdiv(out, tile.wide), triton.cdiv(rows, tile.tall))
-    _norm_product[grid](
-        x, weight, weight if bias is None else bias, made, rows, eps,
-        inputs, out, gated, bias is not None, tile.tall, tile.wide, tile.deep,
-    )  # fmt: skip
-    return made
 
 
 def attend(
@@ -73,43 +21,6 @@ def attend(
         max(16, triton.next_power_of_2(heads.width // 2)),
     )  # fmt: skip
     return out
-
-
-@triton.jit(do_not_specialize=["rows"])
-def _norm_product(
-    x, weight, bias, out, rows, eps,
-    inputs: tl.constexpr, width: tl.constexpr, gated: tl.constexpr, biased: tl.constexpr,
-    tall: tl.constexpr, wide: tl.constexpr, deep: tl.constexpr,
-):  # fmt: skip
-    """``tall`` rows by ``wide`` outputs; the norm's factor is known when the product is."""
-    row = tl.program_id(1) * tall + tl.arange(0, tall)
-    inside = (row < rows)[:, None]
-    column = tl.program_id(0) * wide + tl.arange(0, wide)
-    inner = tl.arange(0, deep)
-    source = x + tl.minimum(row, rows - 1)[:, None] * inputs + inner[None, :]
-    chosen = tl.minimum(column, width - 1)[None, :]
-    kernel = weight + chosen * inputs + inner[:, None]
-    total = tl.zeros((tall, wide), tl.float32)
-    other = tl.zeros((tall, wide), tl.float32)
-    power = tl.zeros((tall,), tl.float32)
-    for start in range(0, inputs, deep):
-        kept = start + inner < inputs
-        a = tl.load(source + start, mask=kept[None, :], other=0.0)
-        b = tl.load(kernel + start, mask=kept[:, None], other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
-        if gated:
-            b = tl.load(kernel + width * inputs + start, mask=kept[:, None], other=0.0)
-            other = tl.dot(a, b, other, input_precision="ieee")
-        wider = a.to(tl.float32)
-        power += tl.sum(wider * wider, 1)
-    scale = tl.rsqrt(power / inputs + eps)[:, None]
-    total *= scale
-    if gated:
-        total = total / (1.0 + tl.exp(-total)) * (other * scale)
-    if biased:
-        total += tl.load(bias + tl.minimum(column, width - 1)).to(tl.float32)[None, :]
-    target = out + row[:, None] * width + column[None, :]
-    tl.store(target, total.to(out.dtype.element_ty), mask=inside & (column < width)[None, :])
 
 
 @triton.jit
