@@ -42,6 +42,7 @@ class Introduction:
     sock: socket.socket
     hello: wire.Hello
     frames: wire.Frames
+    unpacker: wire.Unpacker
     said: tuple[wire.FromEngine, ...]
 
 
@@ -62,19 +63,19 @@ def introduce(path: str, timeout: float) -> Introduction:
 
 
 def _greeted(sock: socket.socket) -> Introduction:
-    frames = wire.Frames()
+    frames, unpacker = wire.Frames(), wire.Unpacker()
     said: list[wire.FromEngine] = []
     while not said:
         data = sock.recv(READ)
         if not data:
             raise wire.WireError("it has no room for one more gateway")
         for frame in frames.feed(data):
-            said += wire.from_engine(frame)
+            said += unpacker.from_engine(frame)
     hello = said.pop(0)
     if not isinstance(hello, wire.Hello):
         raise wire.WireError("what answers there does not say hello")
     sock.setblocking(False)
-    return Introduction(sock, hello, frames, tuple(said))
+    return Introduction(sock, hello, frames, unpacker, tuple(said))
 
 
 class RemoteEngine(asyncio.Protocol):
@@ -89,7 +90,8 @@ class RemoteEngine(asyncio.Protocol):
         self.dead: BaseException | None = None
         self.tells = False
         self._introduction = introduction
-        self._frames = introduction.frames
+        self._frames, self._unpacker = introduction.frames, introduction.unpacker
+        self._packer = wire.Packer()
         self._deliver = deliver
         self._loop = asyncio.get_running_loop()
         self._stats = introduction.hello.stats
@@ -176,7 +178,7 @@ class RemoteEngine(asyncio.Protocol):
         """Bytes of the engine's."""
         try:
             for frame in self._frames.feed(data):
-                self._read(wire.from_engine(frame))
+                self._read(self._unpacker.from_engine(frame))
         except wire.WireError as error:
             log.critical("%s", error)
             self._lose(RunnerDead(str(error)))
@@ -223,7 +225,7 @@ class RemoteEngine(asyncio.Protocol):
     def _flush(self) -> None:
         out, self._out = self._out, []
         if out and self._transport is not None:
-            self._transport.write(wire.encode(out))
+            self._transport.writelines(self._packer.pack(out))
 
     def _lose(self, fault: BaseException) -> None:
         """Nothing will come any more: tell everybody who is owed a terminal event."""

@@ -116,6 +116,7 @@ class Gateway(asyncio.Protocol):
         self._server = server
         self._engine = server.engine
         self._frames = wire.Frames()
+        self._packer, self._unpacker = wire.Packer(), wire.Unpacker()
         self._slot: int | None = None
         self._live: set[int] = set()
         self._clients: set[str] = set()
@@ -138,7 +139,7 @@ class Gateway(asyncio.Protocol):
         """Bytes of the gateway's."""
         try:
             for frame in self._frames.feed(data):
-                for message in wire.from_gateway(frame):
+                for message in self._unpacker.from_gateway(frame):
                     self._take(message)
         except wire.WireError as error:
             log.warning("gateway %s is cut off: %s", self._slot, error)
@@ -172,7 +173,7 @@ class Gateway(asyncio.Protocol):
         """Send a frame."""
         if self._transport is None or self._transport.is_closing():
             return
-        self._transport.write(wire.encode(messages))
+        self._transport.writelines(self._packer.pack(messages))
         if self._transport.get_write_buffer_size() > MOST_UNREAD:
             log.error("gateway %s does not read and is cut off", self._slot)
             self.close()

@@ -1,6 +1,8 @@
 """What the engine's process and its gateways say to each other, and how it is framed. Pure.
 
-A frame is four bytes of length (big endian) and a MessagePack array of messages. Each side trusts
+A frame is four bytes of length (big endian), four bytes of length of the messages, a MessagePack
+array of these, and the PCM of their chunks, as it lay in memory: a second of a busy engine is a
+hundred megabytes, and whoever copies them holds up all that share its interpreter. Each side trusts
 the other: both are ours, and the socket lies in a folder that only their user can enter.
 """
 
@@ -143,63 +145,106 @@ class WireError(ValueError):
     """What came is no frame of this protocol."""
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return np.ascontiguousarray(value, np.float32).tobytes()
-    raise NotImplementedError(f"a {type(value).__name__} cannot cross")
+Part: TypeAlias = bytes | memoryview
 
 
-def _array(kind: type, value: Any) -> Any:
-    """PCM, the only type that MessagePack does not know: float32 [samples], read only."""
-    return np.frombuffer(value, np.float32)
+class Packer:
+    """Makes frames of messages. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._encoder = msgspec.msgpack.Encoder(enc_hook=self._set_aside)
+        self._audio: list[memoryview] = []
+
+    def pack(self, messages: Sequence[FromGateway | FromEngine]) -> list[Part]:
+        """One frame of all ``messages``, in parts to be written one after the other. PCM is not
+        copied: it must not change until it is written."""
+        self._audio = []
+        body = self._encoder.encode(messages)
+        at = _audio_at(len(body))
+        lengths = (at + sum(part.nbytes for part in self._audio), len(body))
+        head = b"".join(length.to_bytes(_PREFIX, "big") for length in lengths)
+        return [(head + body).ljust(_PREFIX + at, b"\0"), *self._audio]
+
+    def _set_aside(self, value: Any) -> int:
+        if not isinstance(value, np.ndarray):
+            raise NotImplementedError(f"a {type(value).__name__} cannot cross")
+        if value.size:  # an empty array has no bytes to look at
+            self._audio.append(memoryview(np.ascontiguousarray(value, np.float32)).cast("B"))
+        return value.size
 
 
-_encoder: Final = msgspec.msgpack.Encoder(enc_hook=_plain)
+class Unpacker:
+    """Reads frames. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._from_engine = msgspec.msgpack.Decoder(list[FromEngine], dec_hook=self._next)
+        self._frame, self._at = b"", 0
+
+    def from_gateway(self, frame: bytes) -> list[FromGateway]:
+        """The messages of a frame without its length. Raises :class:`WireError`."""
+        try:
+            return _from_gateway.decode(_body(frame))
+        except msgspec.MsgspecError as error:
+            raise WireError(f"a gateway sent what is no message: {error}") from error
+
+    def from_engine(self, frame: bytes) -> list[FromEngine]:
+        """The messages of a frame without its length; PCM float32 [samples], views of the frame,
+        read only. Raises :class:`WireError`."""
+        body = _body(frame)
+        self._frame, self._at = frame, _audio_at(len(body))
+        try:
+            return self._from_engine.decode(body)
+        except msgspec.MsgspecError as error:
+            raise WireError(f"the engine sent what is no message: {error}") from error
+        finally:
+            self._frame = b""
+
+    def _next(self, kind: type, samples: Any) -> Any:
+        """The next PCM, the only type that MessagePack does not know."""
+        pcm = np.frombuffer(self._frame, np.float32, samples, self._at)
+        self._at += pcm.nbytes
+        return pcm
+
+
 _from_gateway: Final = msgspec.msgpack.Decoder(list[FromGateway])
-_from_engine: Final = msgspec.msgpack.Decoder(list[FromEngine], dec_hook=_array)
 
 
-def encode(messages: Sequence[FromGateway | FromEngine]) -> bytes:
-    """One frame of all ``messages``."""
-    body = _encoder.encode(messages)
-    return len(body).to_bytes(_PREFIX, "big") + body
+def _audio_at(length: int) -> int:
+    """Where in a frame the audio begins, behind ``length`` bytes of messages: numbers lie where
+    processors like them to."""
+    return -(-(_PREFIX + length) // 4) * 4
 
 
-def from_gateway(frame: bytes) -> list[FromGateway]:
-    """The messages of a frame without its length. Raises :class:`WireError`."""
-    try:
-        return _from_gateway.decode(frame)
-    except msgspec.MsgspecError as error:
-        raise WireError(f"a gateway sent what is no message: {error}") from error
-
-
-def from_engine(frame: bytes) -> list[FromEngine]:
-    """The messages of a frame without its length. Raises :class:`WireError`."""
-    try:
-        return _from_engine.decode(frame)
-    except msgspec.MsgspecError as error:
-        raise WireError(f"the engine sent what is no message: {error}") from error
+def _body(frame: bytes) -> memoryview:
+    """The messages of a frame, without its PCM."""
+    return memoryview(frame)[_PREFIX : _PREFIX + int.from_bytes(frame[:_PREFIX], "big")]
 
 
 class Frames:
     """Cuts a stream of bytes into frames."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that ``data`` completes, without their lengths. Raises :class:`WireError`."""
-        data = self._rest + data if self._rest else data
+        whole: bytes | bytearray = data
+        if self._rest:
+            self._rest += data
+            whole = self._rest
         frames = []
         at = 0
-        while (end := _end(data, at)) is not None:
-            frames.append(data[at + _PREFIX : end])
+        while (end := _end(whole, at)) is not None:
+            frames.append(bytes(whole[at + _PREFIX : end]))
             at = end
-        self._rest = data[at:]
+        if whole is data:
+            self._rest += data[at:]
+        else:
+            del self._rest[:at]
         return frames
 
 
-def _end(data: bytes, at: int) -> int | None:
+def _end(data: bytes | bytearray, at: int) -> int | None:
     """Where the frame at ``at`` ends, if all of it is there."""
     if len(data) - at < _PREFIX:
         return None

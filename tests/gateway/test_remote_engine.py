@@ -39,6 +39,10 @@ PROGRAM = Path(__file__).with_name("fake_runner.py")
 TIMEOUT = PATIENCE
 
 
+def packed(*messages: wire.FromGateway | wire.FromEngine) -> bytes:
+    return b"".join(wire.Packer().pack(messages))
+
+
 class World:
     """An engine's process and its gateways, all on one loop."""
 
@@ -247,7 +251,7 @@ def test_an_engine_that_dies_says_why(tmp_path: Path) -> None:
     [
         b"\x00\x00\x00\x01\xc1",
         b"\xff\xff\xff\xff",
-        wire.encode([wire.Submit(Request(0, "c", "v"))]),
+        packed(wire.Submit(Request(0, "c", "v"))),
     ],
 )
 def test_a_gateway_that_talks_nonsense_is_cut_off_alone(tmp_path: Path, frame: bytes) -> None:
@@ -271,11 +275,9 @@ def test_a_gateway_that_does_not_read_is_cut_off(
 
     async def test(world: World) -> None:
         deaf = await asyncio.to_thread(introduce, world.path, TIMEOUT)
-        frame = wire.encode(
-            [
-                wire.Submit(Request(deaf.hello.first, "deaf", "alto")),
-                wire.Text(deaf.hello.first, "!endless", False, True),
-            ]
+        frame = packed(
+            wire.Submit(Request(deaf.hello.first, "deaf", "alto")),
+            wire.Text(deaf.hello.first, "!endless", False, True),
         )
         deaf.sock.sendall(frame)
         await until(lambda: world.engine.cancelled == [deaf.hello.first])
@@ -348,7 +350,7 @@ def test_a_dead_engine_s_socket_is_replaced_and_nothing_else(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (wire.encode([wire.Dead("")]), "does not say hello"),
+        (packed(wire.Dead("")), "does not say hello"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "bytes"),
     ],
 )

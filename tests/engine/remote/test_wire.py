@@ -70,17 +70,24 @@ FROM_ENGINE = [
 ]
 
 
-def body(frame: bytes) -> bytes:
-    (cut,) = wire.Frames().feed(frame)
-    return cut
+def packed(*messages: wire.FromGateway | wire.FromEngine) -> bytes:
+    return b"".join(wire.Packer().pack(messages))
+
+
+def cut(frame: bytes) -> bytes:
+    (found,) = wire.Frames().feed(frame)
+    return found
+
+
+READER = wire.Unpacker()
 
 
 def test_what_a_gateway_says_arrives_as_it_was() -> None:
-    assert wire.from_gateway(body(wire.encode(FROM_GATEWAY))) == FROM_GATEWAY
+    assert READER.from_gateway(cut(packed(*FROM_GATEWAY))) == FROM_GATEWAY
 
 
 def test_what_the_engine_says_arrives_as_it_was() -> None:
-    assert wire.from_engine(body(wire.encode(FROM_ENGINE))) == FROM_ENGINE
+    assert READER.from_engine(cut(packed(*FROM_ENGINE))) == FROM_ENGINE
 
 
 @pytest.mark.parametrize("samples", [0, 1, 1_920])
@@ -88,7 +95,7 @@ def test_audio_arrives_sample_by_sample(samples: int) -> None:
     pcm = np.random.default_rng(0).normal(size=2 * samples).astype(np.float32)[::2]
     words = (Word("hello", 0, 0, 5), Word("there", 960, 6, 11))
     sent = AudioChunk(7, 3, 5_760, pcm, words, Lane.URGENT, None, 0.25, 1.5, 1.75)
-    (message,) = wire.from_engine(body(wire.encode([wire.Chunk(sent)])))
+    (message,) = READER.from_engine(cut(packed(wire.Chunk(sent))))
     assert isinstance(message, wire.Chunk)
     got = message.event
     assert got.pcm.dtype == np.float32
@@ -100,12 +107,12 @@ def test_audio_arrives_sample_by_sample(samples: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 7, 10_000])
 def test_frames_come_whole_however_they_are_cut(size: int) -> None:
-    stream = b"".join(wire.encode([message]) for message in FROM_GATEWAY)
+    stream = b"".join(packed(message) for message in FROM_GATEWAY)
     frames = wire.Frames()
     found: list[wire.FromGateway] = []
     for at in range(0, len(stream), size):
         for frame in frames.feed(stream[at : at + size]):
-            found += wire.from_gateway(frame)
+            found += READER.from_gateway(frame)
     assert found == FROM_GATEWAY
 
 
@@ -116,12 +123,43 @@ def test_a_frame_longer_than_any_is_refused_before_it_comes() -> None:
 
 @pytest.mark.parametrize("frame", [b"", b"\xc1", b"\x91\x91\x63", b"\x91\xa3abc"])
 def test_what_is_no_message_says_who_sent_it(frame: bytes) -> None:
+    frame = len(frame).to_bytes(4, "big") + frame
     with pytest.raises(wire.WireError, match="a gateway sent"):
-        wire.from_gateway(frame)
+        READER.from_gateway(frame)
     with pytest.raises(wire.WireError, match="the engine sent"):
-        wire.from_engine(frame)
+        READER.from_engine(frame)
 
 
 def test_only_known_values_cross() -> None:
     with pytest.raises(NotImplementedError, match="object cannot cross"):
-        wire.encode([wire.Forget(object())])  # type: ignore[arg-type]
+        wire.Packer().pack([wire.Forget(object())])  # type: ignore[arg-type]
+
+
+def chunk(utterance: int, samples: int) -> wire.Chunk:
+    pcm = np.full(samples, utterance / 16, np.float32)
+    return wire.Chunk(AudioChunk(utterance, 0, 0, pcm, (), Lane.URGENT, None, 0.0))
+
+
+def test_each_chunk_of_a_frame_gets_its_own_audio_however_it_is_cut() -> None:
+    stream = packed(chunk(1, 3), wire.Tell(), chunk(2, 0), chunk(3, 5)) + packed(chunk(4, 1))
+    frames = wire.Frames()
+    found: list[wire.FromEngine] = []
+    for at in range(0, len(stream), 7):
+        for frame in frames.feed(stream[at : at + 7]):
+            found += READER.from_engine(frame)
+    audio = [m.event.pcm.tolist() for m in found if isinstance(m, wire.Chunk)]
+    assert audio == [[1 / 16] * 3, [], [3 / 16] * 5, [4 / 16]]
+    assert all(m.event.pcm.flags.aligned for m in found if isinstance(m, wire.Chunk))
+
+
+def test_audio_crosses_without_a_copy_on_the_engine_s_side() -> None:
+    sent = chunk(1, 1_920)
+    _, part = wire.Packer().pack([sent])
+    assert isinstance(part, memoryview)
+    assert np.shares_memory(np.frombuffer(part, np.float32), sent.event.pcm)
+
+
+def test_a_frame_that_lacks_audio_is_no_message() -> None:
+    whole = cut(packed(chunk(1, 100)))
+    with pytest.raises(wire.WireError, match="the engine sent"):
+        READER.from_engine(whole[:-4])
