@@ -2,7 +2,7 @@
 """Each lane of the accelerator model beside the device's limit, and what lanes cost each other.
 
     python bench/gpu/roofline.py [--weights random:1.7b] [--batches 1 8 64 256 512]
-        [--parts alone together kernels] [--kernels 64 512]
+        [--parts alone together kernels] [--kernels 64 512] [--partition 24]
 
 The graphs are those that serve, on the streams that serve (two to three minutes, most of it
 capturing). Times are of the device, medians; limits are those of bench/gpu/limits.py. Then two or
@@ -28,6 +28,7 @@ import torch
 source_tree.link()
 
 import limits
+from playhead.engine.models.qwen3_tts import partitions
 from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner, open_cuda
 from playhead.engine.types import Lane
@@ -277,6 +278,7 @@ def main() -> None:
     parser.add_argument("--crowds", type=int, nargs="+", default=[64, 256, 512])
     parser.add_argument("--kernels", type=int, nargs="+", default=[64, 512], help="steps to list")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:2])
+    parser.add_argument("--partition", type=int, default=0, help="the background lane's own SMs")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     args = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
@@ -284,13 +286,13 @@ def main() -> None:
     wanted = dict(zip(PARTS, (args.batches, args.crowds, args.kernels), strict=True))
     batches = sorted({size for part in args.parts for size in wanted[part]})
     buckets = Buckets(LmBuckets(tuple(batches), (1,), PROMPTS), urgent=(1, 8, 64), background=(64,))
-    slots = max(batches)
+    slots, partitions.BACKGROUND = max(batches), args.partition
     runner = open_cuda(args.weights, slots=slots, positions=POSITIONS, buckets=buckets)
     device, name = torch.cuda.get_device_name(), runner.info.name
     print(f"{device}, {name} (random weights), ready in {time.perf_counter() - began:.0f} s")
     lab = Lab(runner)
     report: dict[str, Any] = {"device": device, "torch": torch.__version__, "model": name}
-    report |= {"random_weights": True, "context": CONTEXT}
+    report |= {"random_weights": True, "context": CONTEXT, "partition": args.partition}
     if "alone" in args.parts:
         sizes = limits.SIZES[args.weights.removeprefix("random:")]
         report["alone"] = alone(lab, args.batches, sizes)
