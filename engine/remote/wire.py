@@ -169,7 +169,7 @@ class Packer:
         if not isinstance(value, np.ndarray):
             raise NotImplementedError(f"a {type(value).__name__} cannot cross")
         if value.size:  # an empty array has no bytes to look at
-            self._audio.append(memoryview(np.ascontiguousarray(value, np.float32)).cast("B"))
+            self._audio.append(np.ascontiguousarray(value, np.float32).data.cast("B"))
         return value.size
 
 
