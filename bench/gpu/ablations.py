@@ -14,7 +14,7 @@ seeds of its own. A group names several variants:
     signals  none, estimated and reported playheads with leads of 1 and 1.5 s, learned leads; the
              listeners are not ideal: thresholds, clocks, pauses, 15 % on shaky networks
     ramps    chunk sizes that begin with 1, 2, 4, 8 or 16 frames, or stay at 1 or at 4
-    ahead    frames that the device makes ahead of the host: none, one, two
+    ahead    frames that the device makes ahead of the host: none, one, two, more with the crowd
 
 What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
 (lanes without priority), partitions-16, -24, -32, -48 (so many multiprocessors for the background
@@ -83,12 +83,14 @@ CASES = {
     "always-16": Case(Variant(ladder=(16,))),
     "ahead-0": Case(Variant(extra=((1 << 20, 0),))),
     "ahead-2": Case(Variant(extra=((32, 2),))),
+    "ahead-grows": Case(Variant(extra=((128, 2), (32, 1)))),
+    "ahead-3": Case(Variant(extra=((256, 3), (128, 2), (32, 1)))),
 }
 GROUPS = {
     "lanes": ("base", "one-stream", "serial"),
     "signals": tuple(name for name, case in CASES.items() if case.mix == "shaky"),
     "ramps": ("base", "ramp-2", "ramp-4", "ramp-8", "always-16", "always-4", "always-1"),
-    "ahead": ("ahead-0", "base", "ahead-2"),
+    "ahead": ("ahead-0", "base", "ahead-2", "ahead-grows", "ahead-3"),
 }
 LANES = ("lm", "background", "urgent")
 
