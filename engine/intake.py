@@ -5,8 +5,9 @@ Whatever the model's front end raises costs the one utterance, nobody else. Engi
 
 import logging
 
+from playhead.engine.answers import News, describe
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.types import EngineEvent, Finish, Finished, Request, Runner
+from playhead.engine.types import EngineEvent, Finish, Finished, Request, Runner, RunnerDead
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class Intake:
         except Exception as fault:
             # A fault of the model with one request must not stop the others.
             log.exception("the model cannot open utterance %d", request.utterance)
-            self._refuse(request.utterance, "engine_error", _describe(fault), None)
+            self._refuse(request.utterance, "engine_error", describe(fault), None)
         else:
             self._scheduler.enter(request, now)
 
@@ -49,9 +50,19 @@ class Intake:
         except Exception as fault:
             # A text that breaks the model's front end costs its own utterance, nobody else's.
             log.exception("the model cannot take the text of utterance %d", utterance)
-            self._scheduler.fail(utterance, "engine_error", _describe(fault))
+            self._scheduler.fail(utterance, "engine_error", describe(fault))
         else:
             self._scheduler.text(utterance, steppable)
+
+    def hear(self, news: News) -> None:
+        """What a model in another process says to what it was asked. Raises ``RunnerDead``."""
+        if isinstance(news, RunnerDead):
+            raise news
+        for answer in news:
+            if answer.code:
+                self._scheduler.fail(answer.utterance, answer.code, answer.message)
+            else:
+                self._scheduler.text(answer.utterance, answer.steppable)
 
     def close(self, utterance: int) -> None:
         """Free what the model holds of an utterance."""
@@ -68,7 +79,3 @@ class Intake:
 
     def _refuse(self, utterance: int, code: str, message: str, retry_after: float | None) -> None:
         self._refused.append(Finished(utterance, Finish.FAILED, 0, code, message, retry_after))
-
-
-def _describe(fault: BaseException) -> str:
-    return f"{type(fault).__name__}: {fault}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from playhead.engine.answers import Hear, unasked
 from playhead.engine.capacity import Capacity
 from playhead.engine.clock import monotonic
 from playhead.engine.events import died
@@ -66,6 +67,7 @@ class EngineConfig:
     stuck_after: float = 5.0  # seconds after which a piece of work counts as never coming back
     uncaptured: Callable[[], int] = int  # calls of the model so far that no captured graph held
     capacity: Capacity | None = None  # of the lanes, as rehearsed; None: to be measured
+    follow: Callable[[Hear], None] = unasked  # is handed who hears what the model answers later
 
 
 class Engine:
@@ -104,6 +106,7 @@ class Engine:
         self._telling = threading.Lock()  # nothing is told after the last word
         self._overseer = Overseer(config.stuck_after, self._at_work, self._condemn, clock)
         self.dead: BaseException | None = None
+        config.follow(lambda news: self._post(lambda _: self._intake.hear(news)))
 
     # -- any thread -------------------------------------------------------------------------
 

@@ -53,6 +53,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return doctor.run(args, environ)
     if args.command == "engine":
         return _engine(args, environ)
+    if args.command == "model":
+        from playhead.gateway import model_process
+
+        return model_process.run(args.lines)
     return _serve(args, environ)
 
 
@@ -115,6 +119,8 @@ def _add_servers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     engine.add_argument("--socket", required=True, help="where gateways find it")
     gateway_settings.add_arguments(engine)
+    # Started by an engine alone: has no help, and so is not shown.
+    commands.add_parser("model").add_argument("lines")
     doctor = commands.add_parser(
         "doctor",
         help="check this machine for a server with these settings",

@@ -29,7 +29,7 @@ def run(settings: Settings, path: str) -> int:
     configure_logging(settings.log_level, settings.log_format)
     note = LoadingNote(path)
     try:
-        served = open_model(settings, load_voice, note)
+        served = open_model(settings, load_voice, note, alone=True)
     except StartError as error:
         print(f"playhead engine: {error}", file=sys.stderr)
         return EXIT_FAULT
@@ -42,6 +42,7 @@ def run(settings: Settings, path: str) -> int:
         return uvloop.run(_serve(settings, served, path))
     finally:
         signals.ignore()
+        served.end()
 
 
 async def _serve(settings: Settings, served: Served, path: str) -> int:

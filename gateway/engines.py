@@ -30,6 +30,7 @@ class EngineSource:
     info: ModelInfo
     numbers: Iterator[int]  # of this gateway's utterances
     open: Callable[[Deliver], EngineDoor]
+    end: Callable[[], None] = lambda: None  # what to do when that has ended
 
 
 def find_engine(
@@ -45,7 +46,7 @@ def find_engine(
 def here(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet) -> EngineSource:
     """An engine on threads of this process."""
     served = open_model(settings, open_voice, tell)
-    return EngineSource(served.runner.info, count(1), opener(settings, served))
+    return EngineSource(served.runner.info, count(1), opener(settings, served), served.end)
 
 
 def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
@@ -57,7 +58,12 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
 
     def open_engine(deliver: Deliver) -> Engine:
         config = EngineConfig(
-            served.lanes, served.policy, settings.stuck_after, served.uncaptured, capacity
+            served.lanes,
+            served.policy,
+            settings.stuck_after,
+            served.uncaptured,
+            capacity,
+            served.follow,
         )
         engine = Engine(served.runner, config, deliver)
         engine.start()

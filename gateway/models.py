@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from playhead.engine.answers import Hear, unasked
 from playhead.engine.lanes import cpu_limits
 from playhead.engine.models.hibari import split
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.progress import Tell, quiet
 from playhead.engine.types import Runner
 from playhead.gateway import checks
-from playhead.gateway.settings import HIBARI, Settings
+from playhead.gateway.settings import APART, AUTO, HIBARI, Settings
 
 log: Final = logging.getLogger("playhead.gateway")
+
+
+APART_BY_DEFAULT: Final = False
+"""Whether an engine that has a process of its own gives its model another, unless told."""
 
 
 class StartError(RuntimeError):
@@ -35,18 +40,26 @@ class Served:
     lanes: LaneLimits
     policy: PolicyConfig
     uncaptured: Callable[[], int] = int  # see EngineConfig; a model without graphs counts none
+    follow: Callable[[Hear], None] = unasked  # see EngineConfig
+    end: Callable[[], None] = lambda: None  # lets it go, when the engine has ended
 
 
-def open_model(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet) -> Served:
+def open_model(
+    settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quiet, *, alone: bool = False
+) -> Served:
     """The model that ``settings`` name; ``open_voice`` makes the bundled one. ``tell`` hears how
-    far it is. Raises :class:`StartError`."""
+    far it is; ``alone``: this process has the engine and no gateway. Raises :class:`StartError`."""
     for fault in checks.faults(settings):
         raise StartError(fault)
     if settings.model == HIBARI:
         policy = PolicyConfig(settings.urgency, settings.lead)
         tell("loading the voice", 0.0)
         return Served(open_voice(), cpu_limits(usable_cores()), policy)
-    return _open_accelerated(settings, tell)
+    if settings.lanes == APART or (settings.lanes == AUTO and alone and APART_BY_DEFAULT):
+        from playhead.gateway.model_process import open_apart
+
+        return open_apart(settings, tell)
+    return open_accelerated(settings, tell)
 
 
 def load_voice() -> Runner:
@@ -69,7 +82,8 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _open_accelerated(settings: Settings, tell: Tell) -> Served:
+def open_accelerated(settings: Settings, tell: Tell) -> Served:
+    """The accelerator's model, in this process. Raises :class:`StartError`."""
     tell("loading libraries", 0.0)
     try:
         from playhead.engine.models.qwen3_tts import cuda_runner
@@ -107,9 +121,13 @@ def _open_accelerated(settings: Settings, tell: Tell) -> Served:
             "id, or random:1.7b"
         ) from error
     log.info("serving %s with %d streams", runner.info.name, settings.slots)
+    return Served(runner, runner.limits, accelerated_policy(settings), runner.uncaptured)
+
+
+def accelerated_policy(settings: Settings) -> PolicyConfig:
+    """For the accelerator's model."""
     # One step costs nearly the same for one stream as for a hundred, so what a second of speech
     # was measured to cost says nothing about one more: the number of streams is the limit.
-    policy = PolicyConfig(
+    return PolicyConfig(
         settings.urgency, settings.lead, max_live=settings.slots, max_utilisation=math.inf
     )
-    return Served(runner, runner.limits, policy, runner.uncaptured)

@@ -84,6 +84,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return _leave(uvloop.run(_serve(settings, guard, facts, source, listeners)))
         finally:
             signals.ignore()
+            source.end()
 
 
 def _leave(status: int) -> int:

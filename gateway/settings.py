@@ -28,6 +28,9 @@ HIBARI: Final = "hibari"
 HTTP_OFF: Final = -1
 HTTP_NEXT: Final = -2
 ACCELERATED: Final = "qwen3-tts"
+AUTO: Final = "auto"
+HERE: Final = "here"
+APART: Final = "apart"
 DEMO: Final = ("auto", "on", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -84,6 +87,7 @@ class Settings:
     engine: str | None = None
     slots: int = 512
     context: int = 1024
+    lanes: str = AUTO
     log_level: str = "info"
     demo: str = "auto"
     log_format: str = logs.TEXT
@@ -130,6 +134,8 @@ class Settings:
             )
         if self.clones is not None and self.model == HIBARI:
             raise SettingsError(f"--clones go with --model {ACCELERATED} and the weights of a base")
+        if self.lanes == APART and self.model == HIBARI:
+            raise SettingsError(f"--lanes apart goes with --model {ACCELERATED}")
         if self.slow_close <= self.slow_hold:
             raise SettingsError("slow_close must be longer than slow_hold")
 
@@ -172,6 +178,11 @@ OPTIONS: Final = (
     Option("slots", _whole(1, 8192), "of qwen3-tts: utterances at a time"),
     Option(
         "context", _whole(64, 32_768), "of qwen3-tts: positions of a slot, 80 ms of speech each"
+    ),
+    Option(
+        "lanes",
+        _choice((AUTO, HERE, APART)),
+        "of qwen3-tts: in the engine's process (here), in one of their own (apart), or auto",
     ),
     Option("log_level", _choice(LOG_LEVELS), "debug, info, warning or error"),
     Option(

@@ -1,0 +1,39 @@
+"""What a model says later to what it was asked at once.
+
+A model in another process (``remote/runner_proxy.py``) takes requests and text without making the
+engine's thread wait for its word: ``open`` returns, ``push_text`` returns False, and what there is
+to say comes as an :class:`Answer` to the engine's thread. Nothing is lost by that: ``steppable``
+only ever turns true by text, and a refusal ends an utterance as it would have kept it out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from playhead.engine.types import RunnerDead
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``steppable``: a backbone step of the utterance would now yield something. ``code``, where
+    there is one: it cannot be spoken, and ``message`` says why."""
+
+    utterance: int
+    steppable: bool = False
+    code: str = ""
+    message: str = ""
+
+
+def describe(fault: BaseException) -> str:
+    """A fault that is no refusal, for the listener to be told."""
+    return f"{type(fault).__name__}: {fault}"
+
+
+News = Sequence[Answer] | RunnerDead
+"""Answers, or that none will ever come again."""
+
+Hear = Callable[[News], None]
+"""Takes news on any thread."""
+
+
+def unasked(hear: Hear) -> None:
+    """For a model in this process, which answers at once."""

@@ -1,0 +1,221 @@
+"""A model in a process of its own, as the engine's process sees it: one more ``Runner``.
+
+What the lanes ask waits for its answer on a line per lane. What the engine's thread asks does not
+wait: requests and texts go out in order, and what there is to say of them comes back to it as
+:class:`~playhead.engine.answers.Answer`. Nothing overtakes: a stream is first stepped after a text
+of it has been answered, and closed when nothing of it runs.
+"""
+
+import contextlib
+import logging
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from playhead.engine.answers import Hear
+from playhead.engine.policy import LaneLimits
+from playhead.engine.progress import Tell, quiet
+from playhead.engine.remote import runner_wire as wire
+from playhead.engine.remote.runner_lines import (
+    LANES,
+    Hangup,
+    LaneLine,
+    frames,
+    hang_up,
+    pairs,
+)
+from playhead.engine.remote.wire import WireError
+from playhead.engine.types import (
+    ChunkWork,
+    Lane,
+    ModelInfo,
+    Pcm,
+    Request,
+    RunnerDead,
+    StepResult,
+)
+
+log: Final = logging.getLogger(__name__)
+
+KNOWN_WITHIN: Final = 0.5
+"""Seconds from a process's last word to its exit status."""
+ENDS_WITHIN: Final = 8.0
+"""Seconds for which the model's process may let go of its device. It ends itself before."""
+
+
+class CannotStart(RuntimeError):
+    """The model's process did not become ready. The message is its word, or says how it ended."""
+
+
+def start(program: Sequence[str], settings: bytes, tell: Tell = quiet) -> "RunnerProxy":
+    """Start ``program`` with the descriptors of its lines as last argument, have it load the model
+    that ``settings`` name, and wait until that is ready. Raises :class:`CannotStart`."""
+    ours, theirs = pairs()
+    descriptors = [sock.fileno() for sock in theirs]
+    process = subprocess.Popen(
+        [*program, ",".join(map(str, descriptors))],
+        pass_fds=descriptors,
+        start_new_session=True,  # the terminal's Ctrl-C is for the engine
+    )
+    for sock in theirs:
+        sock.close()
+    control, *lanes = ours
+    coming = frames(control)
+    try:
+        with contextlib.suppress(OSError):  # then it has ended, and says so below
+            control.sendall(wire.encode([wire.Begin(settings)]))
+        ready = _loaded(coming, tell)
+    except BaseException:
+        for sock in ours:
+            hang_up(sock)
+        process.wait()
+        raise
+    if ready is None:
+        raise CannotStart(f"its process {_end_of(process)} while it was loading")
+    return RunnerProxy(process, control, coming, lanes, ready)
+
+
+def _loaded(coming: Iterator[list[bytes]], tell: Tell) -> wire.Ready | None:
+    """Its word that it is ready; None: it has gone without one."""
+    for found in coming:
+        for message in (message for frame in found for message in wire.from_model(frame)):
+            if isinstance(message, wire.Ready):
+                return message
+            if isinstance(message, wire.Refused):
+                raise CannotStart(message.why)
+            if isinstance(message, wire.Loading):
+                tell(message.stage, message.done)
+    return None
+
+
+class RunnerProxy:
+    """See ``Runner``. Requests and texts from one thread, each lane's work from one at a time."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        control: socket.socket,
+        coming: Iterator[list[bytes]],
+        lanes: Sequence[socket.socket],
+        ready: wire.Ready,
+    ) -> None:
+        self.info: ModelInfo = ready.info
+        self.limits: LaneLimits = ready.limits
+        self._process = process
+        self._control = control
+        self._coming = coming
+        self._lines = {lane: LaneLine(sock) for lane, sock in zip(LANES, lanes, strict=True)}
+        self._results = wire.StepResults()
+        self._uncaptured = 0
+        self._ending = False
+
+    @property
+    def pid(self) -> int:
+        """Of the model's process."""
+        return self._process.pid
+
+    def uncaptured(self) -> int:
+        """See ``EngineConfig``: as of the last step."""
+        return self._uncaptured
+
+    def follow(self, hear: Hear) -> None:
+        """Begin to pass on what the model answers, and its end."""
+        threading.Thread(
+            target=self._listen, args=(hear,), name="playhead-answers", daemon=True
+        ).start()
+
+    def end(self) -> None:
+        """Let the model's process end, and wait until it has let go of its device: bounded."""
+        self._ending = True
+        hang_up(self._control)
+        for line in self._lines.values():
+            line.close()
+        try:
+            self._process.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            log.critical("the model's process does not end and is killed")
+            self._process.kill()
+            self._process.wait()
+
+    # -- Runner, the engine's thread --------------------------------------------------------
+
+    def open(self, request: Request) -> None:
+        """Returns at once: a refusal comes later."""
+        self._results.open(request.utterance)
+        self._say(wire.Open(request))
+
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
+        """Returns False at once: that the utterance can be stepped comes later."""
+        self._say(wire.Text(utterance, delta, flush, end))
+        return False
+
+    def close(self, utterance: int) -> None:
+        """Returns at once."""
+        self._results.close(utterance)
+        self._say(wire.Close(utterance))
+
+    def _say(self, message: wire.FromEngine) -> None:
+        try:
+            self._control.sendall(wire.encode([message]))
+        except OSError as error:
+            raise self._dead() from error
+
+    # -- Runner, the lanes' threads ---------------------------------------------------------
+
+    def step(self, utterances: Sequence[int]) -> list[StepResult]:
+        """See ``Runner``. Raises ``RunnerDead`` where the process has ended too."""
+        answer, _ = self._ask(Lane.LM, wire.Step(list(utterances)))
+        assert isinstance(answer, wire.Stepped)
+        self._uncaptured = answer.uncaptured
+        return self._results.unpack(utterances, answer)
+
+    def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
+        """See ``Runner``: all of one lane. Raises ``RunnerDead``, where the process ended too."""
+        answer, sound = self._ask(chunks[0].lane, wire.Decode(list(chunks)))
+        assert isinstance(answer, wire.Decoded)
+        return wire.shared_out(answer, sound, len(chunks))
+
+    def _ask(self, lane: Lane, work: wire.Work) -> tuple[wire.Done, Pcm]:
+        line = self._lines[lane]
+        try:
+            line.send(work)
+            body, sound = line.receive()
+            answer = wire.done(body)
+        except (Hangup, WireError) as error:
+            raise self._dead() from error
+        if isinstance(answer, wire.Failed):
+            raise wire.raised(answer.fault)
+        return answer, sound
+
+    # -- the thread that listens ------------------------------------------------------------
+
+    def _listen(self, hear: Hear) -> None:
+        try:
+            for found in self._coming:
+                for frame in found:
+                    for message in wire.from_model(frame):
+                        assert isinstance(message, wire.Answered)
+                        hear(message.answers)
+        except WireError as error:
+            log.critical("%s", error)
+        if not self._ending:
+            dead = self._dead()
+            log.critical("%s", dead)
+            hear(dead)
+
+    def _dead(self) -> RunnerDead:
+        return RunnerDead(f"the model's process {_end_of(self._process)}")
+
+
+def _end_of(process: "subprocess.Popen[bytes]") -> str:
+    """How a process went that has fallen silent."""
+    try:
+        status = process.wait(KNOWN_WITHIN)
+    except subprocess.TimeoutExpired:
+        return "has fallen silent"
+    if status >= 0:
+        return f"ended with status {status}"
+    return f"was ended by {signal.Signals(-status).name}"
