@@ -174,8 +174,7 @@ class RunnerHost:
     def _serve(self, lane: Lane, line: LaneLine) -> None:
         try:
             while True:
-                body, _ = line.receive()
-                line.send(*self._do(lane, wire.work(body)))
+                line.send(*self._do(lane, line.hear()))
         except Hangup:
             return
 

@@ -49,7 +49,8 @@ def _heard(control: socket.socket) -> bytes:
 
 
 class LaneLine:
-    """One end of a lane's line. One thread at a time. All raise :class:`Hangup`."""
+    """One end of a lane's line. One thread at a time. All raise :class:`Hangup`, and those that
+    receive ``WireError``."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -58,16 +59,25 @@ class LaneLine:
 
     def send(self, message: wire.Work | wire.Done, sound: Sequence[Pcm] = ()) -> None:
         """Send one message."""
-        left = [memoryview(piece).cast("B") for piece in wire.letter(message, sound)]
+        left = wire.letter(message, sound)
         try:
             while left:
                 left = _after(left, self._sock.sendmsg(left[:MOST_PIECES]))
         except OSError as error:
             raise Hangup(str(error)) from error
 
-    def receive(self) -> tuple[memoryview, Pcm]:
-        """The MessagePack of one message, which stays until the next one is received, and its
-        sound, float32 [samples]. Raises ``WireError`` too."""
+    def ask(self, work: wire.Work) -> tuple[wire.Done, Pcm]:
+        """Send work and wait for what came of it, with its sound, float32 [samples]."""
+        self.send(work)
+        body, sound = self._receive()
+        return wire.done(body), sound
+
+    def hear(self) -> wire.Work:
+        """Wait for work."""
+        body, _ = self._receive()
+        return wire.work(body)
+
+    def _receive(self) -> tuple[memoryview, Pcm]:
         self._fill(memoryview(self._head))
         size, sound_bytes = wire.lengths(self._head)
         if size > len(self._body):
@@ -75,7 +85,7 @@ class LaneLine:
         body = memoryview(self._body)[:size]
         self._fill(body)
         sound = np.empty(sound_bytes // 4, np.float32)
-        self._fill(memoryview(sound).cast("B"))
+        self._fill(sound.data.cast("B"))
         return body, sound
 
     def _fill(self, room: memoryview) -> None:

@@ -92,7 +92,7 @@ def _loaded(coming: Iterator[list[bytes]], tell: Tell) -> wire.Ready | None:
 
 
 class RunnerProxy:
-    """See ``Runner``. Requests and texts from one thread, each lane's work from one at a time."""
+    """See ``Runner``. A lane's line takes one dispatch at a time; others wait."""
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class RunnerProxy:
         self._control = control
         self._coming = coming
         self._lines = {lane: LaneLine(sock) for lane, sock in zip(LANES, lanes, strict=True)}
+        self._turns = {lane: threading.Lock() for lane in LANES}
         self._results = wire.StepResults()
         self._uncaptured = 0
         self._ending = False
@@ -179,13 +180,13 @@ class RunnerProxy:
         return wire.shared_out(answer, sound, len(chunks))
 
     def _ask(self, lane: Lane, work: wire.Work) -> tuple[wire.Done, Pcm]:
-        line = self._lines[lane]
         try:
-            line.send(work)
-            body, sound = line.receive()
-            answer = wire.done(body)
-        except (Hangup, WireError) as error:
+            with self._turns[lane]:
+                answer, sound = self._lines[lane].ask(work)
+        except Hangup as error:
             raise self._dead() from error
+        except WireError as error:
+            raise RunnerDead(str(error)) from error
         if isinstance(answer, wire.Failed):
             raise wire.raised(answer.fault)
         return answer, sound

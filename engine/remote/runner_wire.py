@@ -9,7 +9,7 @@ Each side trusts the other: it started it, or was started by it, with the lines 
 import struct
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -133,6 +133,8 @@ FromModel: TypeAlias = Loading | Refused | Ready | Answered
 Work: TypeAlias = Step | Decode
 Done: TypeAlias = Stepped | Decoded | Failed
 
+T = TypeVar("T")
+
 _encoder: Final = msgspec.msgpack.Encoder()
 _from_engine: Final = msgspec.msgpack.Decoder(list[FromEngine])
 _from_model: Final = msgspec.msgpack.Decoder(list[FromModel])
@@ -166,7 +168,7 @@ def done(body: bytes | memoryview) -> Done:
     return _decoded(_done, body)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", data: bytes | memoryview) -> Any:
+def _decoded(decoder: "msgspec.msgpack.Decoder[T]", data: bytes | memoryview) -> T:
     try:
         return decoder.decode(data)
     except msgspec.MsgspecError as error:
@@ -176,10 +178,11 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", data: bytes | memoryview) 
 # -- a lane's line ----------------------------------------------------------------------------
 
 
-def letter(message: Work | Done, sound: Sequence[Pcm] = ()) -> list[bytes | Pcm]:
-    """What to send, piece by piece; ``sound`` arrays must be contiguous."""
+def letter(message: Work | Done, sound: Sequence[Pcm] = ()) -> list[memoryview]:
+    """What to send, piece by piece, in bytes; ``sound`` arrays must be contiguous."""
     body = _encoder.encode(message)
-    return [HEAD.pack(len(body), sum(pcm.nbytes for pcm in sound)) + body, *sound]
+    head = HEAD.pack(len(body), sum(pcm.nbytes for pcm in sound)) + body
+    return [memoryview(head), *(pcm.data.cast("B") for pcm in sound)]
 
 
 def lengths(head: bytes | bytearray | memoryview) -> tuple[int, int]:

@@ -83,12 +83,24 @@ class Device:
         sleep(self._seconds)
 
 
+def accelerated(settings: Any, tell: Any) -> Any:
+    """Stands in for the accelerator's model."""
+    from playhead.engine.lanes import cpu_limits
+    from playhead.gateway.models import Served, StartError, accelerated_policy
+
+    tell("pretending", 0.5)
+    if settings.clones is not None:
+        raise StartError("--clones are not pretended")
+    return Served(FakeRunner(), cpu_limits(1), accelerated_policy(settings))
+
+
 if __name__ == "__main__":
-    from playhead.gateway import engine_process, serve
+    from playhead.gateway import engine_process, model_process, models, serve
     from playhead.gateway.cli import main
 
     if "engine" in sys.argv and "SLOW_END" in os.environ:
         sys.modules["held"] = ModuleType("held")
         vars(sys.modules["held"])["device"] = Device(float(os.environ["SLOW_END"]))
+    model_process.open_accelerated = models.open_accelerated = accelerated
     engine_process.load_voice = serve.load_voice = FakeRunner
     sys.exit(main())

@@ -1,0 +1,58 @@
+"""A model's process for tests: ``model_child.py DESCRIPTORS``; the settings say how it behaves."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from doubles import FakeRunner
+from playhead.engine.policy import LaneLimits
+from playhead.engine.progress import Tell
+from playhead.engine.remote.runner_host import CannotHost, Hosted, host
+from playhead.engine.types import Lane, RunnerDead, StepResult
+
+LIMITS = LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 4))
+
+
+class OddRunner(FakeRunner):
+    """Digits in a text are faults of the whole process, or of all that there is."""
+
+    def step(self, utterances: Sequence[int]) -> list[StepResult]:
+        text = "".join(self._next(utterance) for utterance in utterances)
+        if "1" in text:
+            raise RunnerDead("the device is gone")
+        if "2" in text:
+            os._exit(3)
+        if "3" in text:
+            time.sleep(60)
+        if "4" in text:
+            return []
+        return super().step(utterances)
+
+    def decode(self, chunks):  # type: ignore[no-untyped-def]
+        if any("5" in self._text(chunk) for chunk in chunks):
+            os.kill(os.getpid(), 9)
+        return super().decode(chunks)
+
+
+def load(settings: bytes, tell: Tell) -> Hosted:
+    how, _, rest = settings.decode().partition(":")
+    tell("loading", 0.25)
+    if how == "refuse":
+        raise CannotHost(f"there is no {rest}")
+    if how == "exit":
+        os._exit(int(rest))
+    if how == "slowly":
+        time.sleep(60)
+    if how == "qwen":
+        import runner_lab
+
+        model = runner_lab.runner(Path(rest), frames=lambda _: 5)
+        return Hosted(model, LIMITS, lambda: 7)
+    tell("loading", 1.0)
+    return Hosted(OddRunner(), LIMITS, lambda: 7)
+
+
+if __name__ == "__main__":
+    sys.exit(host([int(number) for number in sys.argv[1].split(",")], load))

@@ -1,0 +1,303 @@
+"""A model in a process of its own behind the real engine: what it says, and how it may end."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from doubles import MODEL, ramp, request
+from machine import AT_ONCE, PATIENCE
+from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.policy import PolicyConfig
+from playhead.engine.remote import runner_proxy
+from playhead.engine.remote.runner_proxy import CannotStart, RunnerProxy, start
+from playhead.engine.types import (
+    AudioChunk,
+    ChunkWork,
+    EngineEvent,
+    Finish,
+    Finished,
+    Lane,
+    RunnerDead,
+    TextWarning,
+)
+
+CHILD = Path(__file__).with_name("model_child.py")
+PROGRAM = [sys.executable, str(CHILD)]
+TOLD_WITHIN = 1.0
+
+
+@pytest.fixture(autouse=True)
+def _child_finds_the_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+
+
+class Ear:
+    """Hears an engine."""
+
+    def __init__(self) -> None:
+        self.events: list[EngineEvent] = []
+
+    def finished(self, utterance: int) -> Finished:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            for event in list(self.events):
+                if isinstance(event, Finished) and event.utterance == utterance:
+                    return event
+            time.sleep(0.002)
+        raise AssertionError(f"utterance {utterance} does not end")
+
+    def pcm(self, utterance: int) -> np.ndarray:  # type: ignore[type-arg]
+        mine = [e for e in self.events if isinstance(e, AudioChunk) and e.utterance == utterance]
+        return np.concatenate([chunk.pcm for chunk in mine])
+
+    def words(self, utterance: int) -> str:
+        mine = [e for e in self.events if isinstance(e, AudioChunk) and e.utterance == utterance]
+        return "".join(word.text for chunk in mine for word in chunk.words)
+
+
+@contextlib.contextmanager
+def engine(
+    settings: bytes = b"fake", stuck_after: float = 30.0
+) -> Iterator[tuple[Engine, Ear, RunnerProxy]]:
+    runner = start(PROGRAM, settings)
+    ear = Ear()
+    config = EngineConfig(
+        runner.limits,
+        PolicyConfig(max_utilisation=1e9),
+        stuck_after=stuck_after,
+        uncaptured=runner.uncaptured,
+        follow=runner.follow,
+    )
+    made = Engine(runner, config, ear.events.extend)
+    made.start()
+    try:
+        yield made, ear, runner
+    finally:
+        made.stop()
+        runner.end()
+
+
+def say(made: Engine, utterance: int, *parts: str, **more: object) -> None:
+    made.submit(request(utterance, **more))
+    for part in parts[:-1]:
+        made.push_text(utterance, part, flush=True)
+    made.push_text(utterance, parts[-1], end=True)
+
+
+def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.002)
+
+
+def gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def test_speech_words_and_warnings_are_those_of_the_model() -> None:
+    with engine() as (made, ear, runner):
+        assert made.info == runner.info == MODEL
+        texts = {number: "Abc~" + "x" * number for number in range(1, 9)}
+        for number, text in texts.items():
+            say(made, number, text, "Zz")
+        for number, text in texts.items():
+            finished = ear.finished(number)
+            assert (finished.reason, finished.code) == (Finish.COMPLETE, None)
+            np.testing.assert_array_equal(ear.pcm(number), ramp(0, 80 * (len(text) + 2)))
+            assert ear.words(number) == "AZ"
+        warned = [event for event in ear.events if isinstance(event, TextWarning)]
+        assert sorted(event.utterance for event in warned) == list(texts)
+        until(lambda: made.stats().uncaptured == 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "code", "message"),
+    [
+        ("a", {"voice": "nobody"}, "bad_value", "there is no voice 'nobody'"),
+        ("ab@", {}, "engine_error", "ZeroDivisionError: the front end broke"),
+        ("ab!", {}, "engine_error", "RuntimeError: the step broke"),
+        ("ab?", {}, "engine_error", "the step of this one broke"),
+        ("ab%", {}, "engine_error", "RuntimeError: the decoder broke"),
+        ("ab#", {}, "engine_error", "the decoding of this one broke"),
+        ("ab4", {}, "engine_error", "RuntimeError: the model's answers are not those of the batch"),
+    ],
+)
+def test_what_fails_says_what_it_says_in_one_process(
+    text: str, more: dict[str, str], code: str, message: str
+) -> None:
+    with engine() as (made, ear, _):
+        say(made, 1, text, **more)
+        finished = ear.finished(1)
+        assert (finished.reason, finished.code, finished.message) == (Finish.FAILED, code, message)
+        say(made, 2, "others go on")
+        assert ear.finished(2).reason is Finish.COMPLETE
+        assert made.dead is None
+
+
+def test_text_that_follows_a_refused_request_is_nobody_s() -> None:
+    with engine() as (made, ear, _):
+        say(made, 1, "a", "b", "c", voice="nobody")
+        assert ear.finished(1).code == "bad_value"
+        say(made, 2, "fine")
+        assert ear.finished(2).reason is Finish.COMPLETE
+        assert sum(isinstance(event, Finished) for event in ear.events) == 2
+
+
+@pytest.mark.parametrize("speaking", [False, True], ids=["idle", "at work"])
+def test_a_killed_process_is_told_to_all_at_once(speaking: bool) -> None:
+    with engine() as (made, ear, runner):
+        made.submit(request(1))  # waits for text
+        if speaking:
+            say(made, 2, "3")  # its step sleeps
+            until(lambda: made._lanes.at_work())
+        killed = time.monotonic()
+        os.kill(runner.pid, signal.SIGKILL)
+        until(lambda: made.dead is not None)
+        assert time.monotonic() - killed < TOLD_WITHIN
+        assert isinstance(made.dead, RunnerDead)
+        assert str(made.dead) == "the model's process was ended by SIGKILL"
+        assert ear.finished(1).code == "engine_error"
+        assert "the engine stopped: RunnerDead" in ear.finished(1).message
+        made.submit(request(3))
+        assert ear.finished(3).reason is Finish.FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("2", "the model's process ended with status 3"),
+        ("5", "the model's process was ended by SIGKILL"),
+        ("1", "the device is gone"),
+    ],
+)
+def test_the_engine_ends_with_its_model_and_says_why(text: str, why: str) -> None:
+    with engine() as (made, ear, _):
+        say(made, 1, text)
+        assert ear.finished(1).reason is Finish.FAILED
+        assert isinstance(made.dead, RunnerDead)
+        assert str(made.dead) == why
+
+
+def test_a_step_that_does_not_come_back_is_noticed_and_its_process_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner_proxy, "ENDS_WITHIN", 0.5)
+    with engine(stuck_after=0.3) as (made, ear, runner):
+        say(made, 1, "3")
+        assert ear.finished(1).reason is Finish.FAILED
+        assert "has not come back" in str(made.dead)
+    assert gone(runner.pid)
+
+
+def test_signals_are_for_the_engine() -> None:
+    with engine() as (made, ear, runner):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(runner.pid, number)
+        say(made, 1, "still here")
+        assert ear.finished(1).reason is Finish.COMPLETE
+    assert runner._process.returncode == 0
+
+
+@pytest.mark.parametrize("settings", ["fake", "slowly"])
+def test_a_killed_engine_leaves_no_model_behind(settings: str) -> None:
+    code = f"""
+import os, time
+from pathlib import Path
+from playhead.engine.remote.runner_proxy import start
+def tell(*_):
+    print(Path(f"/proc/self/task/{{os.getpid()}}/children").read_text().split()[0], flush=True)
+start({PROGRAM!r}, {settings.encode()!r}, tell)
+print("ready", flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        if settings == "fake":
+            while parent.stdout.readline() != b"ready\n":
+                pass
+        assert not gone(pid)
+        parent.kill()
+    until(lambda: gone(pid), AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (b"refuse:such device", "there is no such device"),
+        (b"exit:4", "its process ended with status 4 while it was loading"),
+        (b"exit:0", "its process ended with status 0 while it was loading"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_says_why(settings: bytes, why: str) -> None:
+    with pytest.raises(CannotStart) as caught:
+        start(PROGRAM, settings)
+    assert str(caught.value) == why
+
+
+def test_loading_is_told() -> None:
+    told: list[tuple[str, float]] = []
+    start(PROGRAM, b"fake", lambda *stage: told.append(stage)).end()
+    assert told == [("loading", 0.25), ("loading", 1.0)]
+
+
+def test_a_loading_that_is_given_up_leaves_nothing_behind() -> None:
+    def tell(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start(PROGRAM, b"slowly", tell)
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert not [c for c in children if str(CHILD) in Path(f"/proc/{c}/cmdline").read_text()]
+
+
+def test_the_accelerator_s_model_sounds_the_same_there(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
+    import runner_lab as lab
+
+    here = lab.runner(tmp_path, frames=lambda _: 5)
+    wanted = {number: lab.say(here, number, "One two three.").sound for number in (1, 2)}
+    runner = start(PROGRAM, b"qwen:" + str(tmp_path).encode())
+    told: list[object] = []
+    runner.follow(told.append)
+    try:
+        for number, sound in wanted.items():
+            runner.open(lab.request(number))
+            assert not runner.push_text(number, "One two three.", flush=False, end=True)
+            until(lambda number=number: len(told) == number)
+            heard = {number: lab.Heard()}
+            lab.advance(runner, heard)  # type: ignore[arg-type]
+            runner.close(number)
+            np.testing.assert_array_equal(heard[number].sound, sound)
+        assert runner.uncaptured() == 7
+        runner.open(lab.request(9))
+        runner.push_text(9, "word " * 100, flush=False, end=True)
+        until(lambda: "at most 95 fit" in str(told[-1]))
+    finally:
+        runner.end()
+
+
+def test_long_sound_crosses_whole() -> None:
+    runner = start(PROGRAM, b"fake")
+    told: list[object] = []
+    runner.follow(told.append)
+    try:
+        runner.open(request(1))
+        runner.push_text(1, "a" * 20_000, flush=False, end=True)
+        until(lambda: told)
+        (pcm,) = runner.decode([ChunkWork(1, 0, 0, 20_000, Lane.URGENT, None, 0.0, 0.0)])
+        np.testing.assert_array_equal(pcm, ramp(0, 80 * 20_000))
+    finally:
+        runner.end()
