@@ -80,15 +80,20 @@ def start(program: Sequence[str], settings: bytes, tell: Tell = quiet) -> "Runne
 
 def _loaded(coming: Iterator[list[bytes]], tell: Tell) -> wire.Ready | None:
     """Its word that it is ready; None: it has gone without one."""
-    for found in coming:
-        for message in (message for frame in found for message in wire.from_model(frame)):
-            if isinstance(message, wire.Ready):
-                return message
-            if isinstance(message, wire.Refused):
-                raise CannotStart(message.why)
-            if isinstance(message, wire.Loading):
-                tell(message.stage, message.done)
+    for message in _messages(coming):
+        if isinstance(message, wire.Ready):
+            return message
+        if isinstance(message, wire.Refused):
+            raise CannotStart(message.why)
+        if isinstance(message, wire.Loading):
+            tell(message.stage, message.done)
     return None
+
+
+def _messages(coming: Iterator[list[bytes]]) -> Iterator[wire.FromModel]:
+    for found in coming:
+        for frame in found:
+            yield from wire.from_model(frame)
 
 
 class RunnerProxy:
@@ -195,11 +200,9 @@ class RunnerProxy:
 
     def _listen(self, hear: Hear) -> None:
         try:
-            for found in self._coming:
-                for frame in found:
-                    for message in wire.from_model(frame):
-                        assert isinstance(message, wire.Answered)
-                        hear(message.answers)
+            for message in _messages(self._coming):
+                assert isinstance(message, wire.Answered)
+                hear(message.answers)
         except WireError as error:
             log.critical("%s", error)
         if not self._ending:
