@@ -18,6 +18,7 @@ from typing import Final
 from playhead.engine.answers import Answer, describe
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell
+from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.runner_lines import LANES, Hangup, LaneLine, frames
 from playhead.engine.types import Lane, Pcm, Request, Runner
@@ -182,10 +183,10 @@ class RunnerHost:
         try:
             if isinstance(work, wire.Step):
                 results = self._runner.step(work.utterances)
-                return wire.stepped(work.utterances, results, self._uncaptured()), ()
-            return wire.decoded(self._runner.decode(work.chunks))
+                return batches.stepped(work.utterances, results, self._uncaptured()), ()
+            return batches.decoded(self._runner.decode(work.chunks))
         except Exception as fault:
             # Top of the lane's thread. What gets here broke the whole batch, and only that, unless
             # it is the device's end: the engine tells them apart.
             log.exception("a %s batch failed", lane)
-            return wire.Failed(wire.fault_of(fault)), ()
+            return wire.Failed(batches.fault_of(fault)), ()

@@ -18,6 +18,7 @@ from typing import Final
 from playhead.engine.answers import Hear
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell, quiet
+from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.runner_lines import (
     LANES,
@@ -114,7 +115,7 @@ class RunnerProxy:
         self._coming = coming
         self._lines = {lane: LaneLine(sock) for lane, sock in zip(LANES, lanes, strict=True)}
         self._turns = {lane: threading.Lock() for lane in LANES}
-        self._results = wire.StepResults()
+        self._results = batches.StepResults()
         self._uncaptured = 0
         self._ending = False
 
@@ -182,7 +183,7 @@ class RunnerProxy:
         """See ``Runner``: all of one lane. Raises ``RunnerDead``, where the process ended too."""
         answer, sound = self._ask(chunks[0].lane, wire.Decode(list(chunks)))
         assert isinstance(answer, wire.Decoded)
-        return wire.shared_out(answer, sound, len(chunks))
+        return batches.shared_out(answer, sound, len(chunks))
 
     def _ask(self, lane: Lane, work: wire.Work) -> tuple[wire.Done, Pcm]:
         try:
@@ -193,7 +194,7 @@ class RunnerProxy:
         except WireError as error:
             raise RunnerDead(str(error)) from error
         if isinstance(answer, wire.Failed):
-            raise wire.raised(answer.fault)
+            raise batches.raised(answer.fault)
         return answer, sound
 
     # -- the thread that listens ------------------------------------------------------------

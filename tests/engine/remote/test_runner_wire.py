@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from playhead.engine.answers import Answer
 from playhead.engine.policy import LaneLimits
+from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.wire import MOST, Frames, WireError
 from playhead.engine.types import (
@@ -74,11 +75,11 @@ def test_work_arrives_as_it_was(message: wire.Work) -> None:
 
 
 def over(utterances: list[int], results: list[StepResult]) -> list[StepResult]:
-    body, _ = lane(wire.letter(wire.stepped(utterances, results, 3)))
+    body, _ = lane(wire.letter(batches.stepped(utterances, results, 3)))
     answer = wire.done(body)
     assert isinstance(answer, wire.Stepped)
     assert answer.uncaptured == 3
-    there = wire.StepResults()
+    there = batches.StepResults()
     for utterance in utterances:
         there.open(utterance)
     return there.unpack(utterances, answer)
@@ -108,12 +109,12 @@ def test_results_of_steps_arrive_as_they_were(result: StepResult) -> None:
 
 
 def test_a_result_that_tells_frames_alone_is_made_once() -> None:
-    there = wire.StepResults()
+    there = batches.StepResults()
     there.open(5)
-    answer = wire.stepped([5], [plain(5, 2)], 0)
+    answer = batches.stepped([5], [plain(5, 2)], 0)
     (first,) = there.unpack([5], answer)
     assert there.unpack([5], answer)[0] is first
-    assert there.unpack([5], wire.stepped([5], [plain(5, 1)], 0)) == [plain(5, 1)]
+    assert there.unpack([5], batches.stepped([5], [plain(5, 1)], 0)) == [plain(5, 1)]
     there.close(5)
     there.close(5)
     with pytest.raises(KeyError):
@@ -123,11 +124,11 @@ def test_a_result_that_tells_frames_alone_is_made_once() -> None:
 @pytest.mark.parametrize("answers", [[], [4], [5, 4], [4, 5, 6]])
 def test_answers_of_others_break_the_batch_where_they_are_made(answers: list[int]) -> None:
     with pytest.raises(RuntimeError, match="not those of the batch"):
-        wire.stepped([4, 5], [plain(number, 1) for number in answers], 0)
+        batches.stepped([4, 5], [plain(number, 1) for number in answers], 0)
 
 
 def test_answers_that_do_not_fit_are_no_answers() -> None:
-    there = wire.StepResults()
+    there = batches.StepResults()
     there.open(5)
     with pytest.raises(WireError, match="2 answers to 1 streams"):
         there.unpack([5], wire.Stepped(b"\x01\x01", {}, 0))
@@ -136,10 +137,10 @@ def test_answers_that_do_not_fit_are_no_answers() -> None:
 def test_sound_arrives_sample_by_sample_and_faults_in_their_places() -> None:
     noise = np.random.default_rng(0).normal(size=600).astype(np.float32)
     results: list[Pcm | BaseException] = [noise[:100], ValueError("why"), noise[100::2], noise[:0]]
-    body, sound = lane(wire.letter(*wire.decoded(results)))
+    body, sound = lane(wire.letter(*batches.decoded(results)))
     answer = wire.done(body)
     assert isinstance(answer, wire.Decoded)
-    first, fault, second, none = wire.shared_out(answer, sound, 4)
+    first, fault, second, none = batches.shared_out(answer, sound, 4)
     np.testing.assert_array_equal(first, noise[:100])
     np.testing.assert_array_equal(second, noise[100::2])
     assert not isinstance(none, BaseException)
@@ -150,7 +151,7 @@ def test_sound_arrives_sample_by_sample_and_faults_in_their_places() -> None:
 @pytest.mark.parametrize(("samples", "chunks"), [([3], 1), ([1, 1], 1), ([2], 2), ([], 0)])
 def test_sound_that_does_not_fit_is_no_sound(samples: list[int], chunks: int) -> None:
     with pytest.raises(WireError, match="2 samples for"):
-        wire.shared_out(wire.Decoded(samples, {}), np.zeros(2, np.float32), chunks)
+        batches.shared_out(wire.Decoded(samples, {}), np.zeros(2, np.float32), chunks)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +159,10 @@ def test_sound_that_does_not_fit_is_no_sound(samples: list[int], chunks: int) ->
     [(RunnerDead("the device is gone"), RunnerDead), (RuntimeError("r"), RuntimeError)],
 )
 def test_the_end_of_the_device_is_told_apart(error: Exception, kind: type[Exception]) -> None:
-    (piece,) = wire.letter(wire.Failed(wire.fault_of(error)))
+    (piece,) = wire.letter(wire.Failed(batches.fault_of(error)))
     answer = wire.done(lane([piece])[0])
     assert isinstance(answer, wire.Failed)
-    made = wire.raised(answer.fault)
+    made = batches.raised(answer.fault)
     assert isinstance(made, kind)
     assert isinstance(made, RunnerDead) == (kind is RunnerDead)
     assert (type(made).__name__, str(made)) == (type(error).__name__, str(error))

@@ -1,0 +1,123 @@
+"""Batches as they cross between the engine's process and its model's process: what most streams say
+alike in a byte, the rest in words. Pure. Nothing else knows how results of a batch are packed."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+from playhead.engine.remote.runner_wire import Decoded, Fault, Stepped
+from playhead.engine.remote.wire import WireError
+from playhead.engine.types import Pcm, RunnerDead, StepResult
+
+_MOST_FRAMES: Final = 255
+"""Frames of a stream and step that are told as one byte."""
+
+
+def stepped(utterances: Sequence[int], results: Sequence[StepResult], uncaptured: int) -> Stepped:
+    """The answer to a step. Raises ``RuntimeError`` where ``results`` are not those of the batch:
+    the other side has only the order to go by."""
+    if [result.utterance for result in results] != list(utterances):
+        raise RuntimeError("the model's answers are not those of the batch")
+    told = {
+        place: result
+        for place, result in enumerate(results)
+        if result.hungry
+        or result.ended
+        or result.boundary
+        or result.error is not None
+        or result.words
+        or result.warnings
+        or result.frames > _MOST_FRAMES
+    }
+    frames = [result.frames for result in results]
+    for place in told:
+        frames[place] = 0
+    return Stepped(bytes(frames), told, uncaptured)
+
+
+class StepResults:
+    """Results of steps as they were on the other side. Those that only tell a number of frames are
+    made once per utterance. Any thread, each utterance by one at a time."""
+
+    def __init__(self) -> None:
+        self._plain: dict[int, list[StepResult]] = {}
+
+    def open(self, utterance: int) -> None:
+        """It may be stepped from now on."""
+        self._plain[utterance] = []
+
+    def close(self, utterance: int) -> None:
+        """It is stepped no more."""
+        self._plain.pop(utterance, None)
+
+    def unpack(self, utterances: Sequence[int], answer: Stepped) -> list[StepResult]:
+        """Results in the order of the batch. Raises :class:`WireError` where they do not fit."""
+        if len(answer.frames) != len(utterances):
+            raise WireError(f"{len(answer.frames)} answers to {len(utterances)} streams")
+        plain = self._plain
+        try:
+            results = [
+                plain[stream][frames]
+                for stream, frames in zip(utterances, answer.frames, strict=True)
+            ]
+        except IndexError:
+            self._make(utterances, max(answer.frames))
+            return self.unpack(utterances, answer)
+        for place, result in answer.told.items():
+            results[place] = result
+        return results
+
+    def _make(self, utterances: Sequence[int], most: int) -> None:
+        for stream in utterances:
+            known = self._plain[stream]
+            known += [
+                StepResult(stream, frames, boundary=False, hungry=False, ended=False)
+                for frames in range(len(known), most + 1)
+            ]
+
+
+def decoded(results: Sequence[Pcm | BaseException]) -> tuple[Decoded, list[Pcm]]:
+    """The answer to a decode, and the sound that goes with it."""
+    sound: list[Pcm] = []
+    faults: dict[int, Fault] = {}
+    for place, result in enumerate(results):
+        if isinstance(result, BaseException):
+            faults[place] = fault_of(result)
+        else:
+            sound.append(np.ascontiguousarray(result, np.float32))
+    samples = [0 if isinstance(result, BaseException) else len(result) for result in results]
+    return Decoded(samples, faults), sound
+
+
+def shared_out(answer: Decoded, sound: Pcm, chunks: int) -> list[Pcm | BaseException]:
+    """``sound`` (float32 [samples of all chunks]) as views, one per chunk, or its fault. Raises
+    :class:`WireError` where it does not fit."""
+    if len(answer.samples) != chunks or sum(answer.samples) != len(sound):
+        raise WireError(f"{len(sound)} samples for {len(answer.samples)} of {chunks} chunks")
+    results: list[Pcm | BaseException] = []
+    at = 0
+    for samples in answer.samples:
+        results.append(sound[at : at + samples])
+        at += samples
+    for place, fault in answer.faults.items():
+        results[place] = raised(fault)
+    return results
+
+
+def fault_of(error: BaseException) -> Fault:
+    """How an exception crosses."""
+    return Fault(type(error).__name__, str(error))
+
+
+def raised(fault: Fault) -> Exception:
+    """An exception of the same name that says the same. ``RunnerDead`` is itself; no other is told
+    apart by who catches it."""
+    if fault.kind == RunnerDead.__name__:
+        return RunnerDead(fault.text)
+    return _kind(fault.kind)(fault.text)
+
+
+@cache
+def _kind(name: str) -> type[RuntimeError]:
+    return type(name, (RuntimeError,), {})
