@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from playhead.engine.types import (
 log: Final = logging.getLogger(__name__)
 
 READ: Final = 2**18
+GATHER: Final = 0.002
+"""Seconds for which reports wait for others, since the engine looks at them no more often
+(``loop.PACE``): each frame costs its process more than what is in it."""
 MOST_PICTURES: Final = 64
 """Pictures asked for and not yet come; older ones are given up."""
 
@@ -81,8 +85,9 @@ def _greeted(sock: socket.socket) -> Introduction:
 class RemoteEngine(asyncio.Protocol):
     """The engine as its gateway sees it (``gateway/door.py``). Event loop only.
 
-    What is asked in one turn of the loop leaves in one frame. When the other process ends, every
-    utterance that it has not finished fails, and ``dead`` says why.
+    What is asked in one turn of the loop leaves in one frame; reports alone wait a moment for
+    others (``GATHER``), and whatever is asked meanwhile takes them along. When the other process
+    ends, every utterance that it has not finished fails, and ``dead`` says why.
     """
 
     def __init__(self, introduction: Introduction, deliver: Callable[[list[EngineEvent]], None]):
@@ -96,6 +101,7 @@ class RemoteEngine(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._stats = introduction.hello.stats
         self._out: list[wire.FromGateway] = []
+        self._leaves_within = math.inf  # seconds, as was asked for what waits to leave
         self._live: dict[int, int] = {}  # utterance -> samples that have come
         self._pictures: dict[int, Callable[[EnginePicture], None]] = {}
         self._numbers = count()
@@ -140,7 +146,7 @@ class RemoteEngine(asyncio.Protocol):
 
     def report(self, report: Report, now: float) -> None:
         """A listener's report that arrived at ``now``."""
-        self._say(wire.Reported(report, now))
+        self._say(wire.Reported(report, now), GATHER)
 
     def hold(self, utterance: int, state: ListenerState | None, now: float) -> None:
         """Freeze an utterance's listener, or let it go on with ``None``."""
@@ -215,14 +221,16 @@ class RemoteEngine(asyncio.Protocol):
             case wire.Dead(reason):
                 self._lose(RunnerDead(reason))
 
-    def _say(self, message: wire.FromGateway) -> None:
+    def _say(self, message: wire.FromGateway, within: float = 0.0) -> None:
         if self.dead is not None:
             return
-        if not self._out and self._transport is not None:
-            self._loop.call_soon(self._flush)
         self._out.append(message)
+        if within < self._leaves_within and self._transport is not None:
+            self._leaves_within = within
+            self._loop.call_later(within, self._flush)
 
     def _flush(self) -> None:
+        self._leaves_within = math.inf
         out, self._out = self._out, []
         if out and self._transport is not None:
             self._transport.writelines(self._packer.pack(out))
