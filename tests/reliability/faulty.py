@@ -7,18 +7,25 @@ Signs in a text and what they do (``WaveRunner`` sets pace and sound):
   nan, inf, loud            the sound of this one chunk is none
   dead      the device is gone: no call will ever succeed again
   stuck     a step that never returns;  hang: taking the text never returns
-Each stands in braces, as in ``{nan}``. Run as a program it is ``playhead serve`` with this voice.
+Each stands in braces, as in ``{nan}``. Run as a program it is ``playhead serve`` with this voice;
+with ``FAULTY_BATCH=32`` it makes so many chunks in one dispatch and lets everybody in at once, as
+an accelerator's does.
 """
 
+import math
 import os
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from live import FRAME, FRAMES_PER_CHARACTER, WaveRunner
 from playhead.codecs.base import Encoded
+from playhead.engine.lanes import cpu_limits
+from playhead.engine.policy import LaneLimits
 from playhead.engine.types import ChunkWork, Pcm, Request, RunnerDead, StepResult
 
 FOREVER = threading.Event()  # set by tests that are done with a stuck thread
@@ -98,6 +105,12 @@ class HangingEncoder:
         return Encoded(b"", 0)
 
 
+def batching(most: int, cores: int) -> LaneLimits:
+    """A processor's lanes, with up to ``most`` utterances in one dispatch."""
+    limits = cpu_limits(cores)
+    return replace(limits, batch=dict.fromkeys(limits.batch, most))
+
+
 if __name__ == "__main__":
     from playhead.codecs import registry
     from playhead.gateway import models, serve
@@ -107,7 +120,11 @@ if __name__ == "__main__":
         registry.encoder = lambda wire_format, rate: HangingEncoder()
         registry.is_cheap = lambda wire_format, rate: False
     # As many at a time as a test wants: the default is for a voice that costs something.
-    models.PolicyConfig = partial(models.PolicyConfig, max_live=10_000)
+    policy: dict[str, Any] = {"max_live": 10_000}
+    if batch := int(os.environ.get("FAULTY_BATCH", "0")):
+        policy["max_utilisation"] = math.inf
+        models.cpu_limits = partial(batching, batch)
+    models.PolicyConfig = partial(models.PolicyConfig, **policy)
     pace = float(os.environ.get("FAULTY_PACE", "200"))
     serve.load_voice = lambda: FaultyRunner(pace)
     sys.exit(main())
