@@ -110,6 +110,14 @@ class Capacity:
         """Whether enough was made to go by."""
         return min(self._backbone.audio, self._codec.audio) >= KNOWN
 
+    @property
+    def backbone_part(self) -> float:
+        """The backbone's part of what a second of speech takes, 0 while unknown."""
+        if not self.known:
+            return 0.0
+        backbone = self._backbone.cost(None)
+        return backbone / (backbone + self._codec.cost(None))
+
     def cost(self, streams: int) -> float:
         """Lane seconds that a second of speech takes of all workers where ``streams`` speak at a
         time, 0 while unknown. Where a lane is narrower than they are together, it counts as wide as

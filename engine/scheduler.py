@@ -12,10 +12,10 @@ from playhead.engine import admission, places
 from playhead.engine.capacity import Capacity
 from playhead.engine.clients import Clients
 from playhead.engine.events import NONE, Fault, Outbox, Tally, broken
-from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
 from playhead.engine.plan import Dispatch, Dispatcher, Plan
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
+from playhead.engine.shares import Shares
 from playhead.engine.stream import Stream
 from playhead.engine.survey import Survey
 from playhead.engine.types import (
@@ -47,11 +47,11 @@ class Scheduler:
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._streams: dict[int, Stream] = {}
         self._clients = Clients(config.lead)
-        self._ledger = ServiceLedger()
+        self._shares = Shares(self._frame_seconds)
         self.dispatcher = Dispatcher(lanes)
         self._out = Outbox()
         self._watch = Watch()
-        self.survey = Survey(model, config, self._ledger, self.meters, self.tally, self._watch)
+        self.survey = Survey(model, config, self._shares, self.meters, self.tally, self._watch)
 
     # -- the gateway's side -----------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Scheduler:
         )
         self._clients.join(stream)
         self._watch.touch(stream)
-        self._ledger.join(request.payer)
+        self._shares.join(request)
 
     def text(self, utterance: int, steppable: bool) -> None:
         """Text arrived; ``steppable`` when a backbone step would now yield something."""
@@ -135,7 +135,7 @@ class Scheduler:
     def forget(self, client: str) -> None:
         """A client's session is over: drop what was learned of it."""
         self._clients.forget(client)
-        self._ledger.forget(client)
+        self._shares.forget(client)
 
     # -- one turn ---------------------------------------------------------------------------
 
@@ -196,8 +196,7 @@ class Scheduler:
 
     def speaks(self, utterance: int) -> bool:
         """True while an utterance takes text."""
-        stream = self._live(utterance)
-        return stream is not None and not stream.ended
+        return bool((stream := self._live(utterance)) and not stream.ended)
 
     @property
     def live(self) -> int:
@@ -248,6 +247,7 @@ class Scheduler:
         self._finish_if_spoken(stream)
 
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
+        self._shares.charge(self._streams[chunk.utterance].request, chunk.frames)
         if (stream := self._back(chunk.utterance, chunk.lane)) is None:
             return
         if isinstance(pcm, BaseException):
@@ -260,7 +260,6 @@ class Scheduler:
         words = stream.pop_words(math.inf if stream.spoken else start + len(pcm))
         self._out.add_chunk(chunk, start, pcm, words, now)
         stream.playhead.on_sent(len(pcm), now)
-        self._ledger.serve(stream.request.payer, len(pcm) / self.model.sample_rate)
         self.tally.chunks[chunk.lane] += 1
         self._finish_if_spoken(stream)
 
@@ -282,7 +281,7 @@ class Scheduler:
         del self._streams[stream.request.utterance]
         self._clients.leave(stream)
         self._watch.forget(stream)
-        self._ledger.leave(stream.request.payer)
+        self._shares.leave(stream, self.capacity)
         self._out.close(stream.request.utterance)
 
     def _displace(self, stream: Stream | None, why: str) -> None:
@@ -292,7 +291,7 @@ class Scheduler:
 
     def _load(self, request: Request, now: float) -> admission.Load:
         return admission.measure(
-            self.streams(), self._ledger, self.capacity, self.config, request.payer, now
+            self.streams(), self._shares.accounts, self.capacity, self.config, request.payer, now
         )
 
     def _live(self, utterance: int) -> Stream | None:

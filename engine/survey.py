@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 
 from playhead.engine import policy
 from playhead.engine.events import Tally
-from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
 from playhead.engine.policy import Key, PolicyConfig
+from playhead.engine.shares import Shares
 from playhead.engine.stream import Sight, Stream
 from playhead.engine.turn import Candidate, Step, Turn
 from playhead.engine.types import Lane, ModelInfo, Urgency
@@ -38,21 +38,21 @@ USEFUL = {  # for who may step, may decode
 
 
 class Survey:
-    """Applies the policy to each stream. Reads streams, ledger and meters; writes only the
+    """Applies the policy to each stream. Reads streams, shares and meters; writes only the
     queueing marks of a stream and the count of promotions."""
 
     def __init__(
         self,
         model: ModelInfo,
         config: PolicyConfig,
-        ledger: ServiceLedger,
+        shares: Shares,
         meters: Meters,
         tally: Tally,
         watch: Watch,
     ) -> None:
         self._model = model
         self._config = config
-        self._ledger = ledger
+        self._shares = shares
         self._meters = meters
         self._tally = tally
         self._watch = watch
@@ -214,11 +214,11 @@ class Survey:
         if self._config.urgency is Urgency.NONE:
             queued = stream.queued_at if stream.queued_at is not None else now
             return policy.fifo(queued, utterance)
-        served = self._ledger.served(stream.request.payer)
+        served, own = self._shares.served(stream.request)
         # In a crowd all are nearly dry: were only those who are dry already shared out by service,
         # one with many utterances would always have a dry one, and go first.
         soon = now + policy.OUTLAST * self._turnaround
-        return policy.order(deadline, served, stream.playhead.sent, soon, utterance)
+        return policy.order(deadline, served, own, soon, utterance)
 
 
 def _margin(stream: Stream, needed: float, lead: float, now: float) -> float:

@@ -14,11 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
 
-from market import CONDUCTS, Market  # noqa: E402
+from market import CONDUCTS, PLENTY, Market  # noqa: E402
 
 MOST = 1.02
-PLENTY = ("ten sessions", "reconnects", "reconnects, empty")
-"""While there is enough for all, ten sessions hear ten texts, and one that returns starts anew."""
 
 
 def main() -> int:

@@ -115,3 +115,11 @@ def test_capacity_is_not_one_over_latency() -> None:
 def test_batches_as_large_as_they_are_are_not_counted_smaller() -> None:
     capacity = accelerated(32)
     assert capacity.cost(1) <= accelerated(4).cost(1)
+
+
+def test_the_backbone_s_part_is_told_once_it_is_known() -> None:
+    capacity = Capacity(SHARED)
+    assert capacity.backbone_part == 0.0
+    capacity.note(Lane.LM, 1.0, 1, KNOWN)
+    capacity.note(Lane.URGENT, 3.0, 1, KNOWN)
+    assert capacity.backbone_part == pytest.approx(0.25)

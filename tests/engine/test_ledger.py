@@ -1,7 +1,7 @@
 """Service accounts: on one scale, without credit for idling, without leaks."""
 
 import pytest
-from playhead.engine.ledger import MOST_OWED, ServiceLedger
+from playhead.engine.ledger import ENTRANCE, MOST_OWED, SETTLED, ServiceLedger
 
 
 def test_service_adds_up_per_client() -> None:
@@ -23,6 +23,61 @@ def test_a_newcomer_starts_at_the_least_served_of_the_others() -> None:
     ledger.serve("b", 20.0)
     ledger.join("new")
     assert ledger.served("new") == ledger.served("b") == 20.0
+
+
+def test_a_newcomer_that_can_be_heard_is_lifted_to_the_average() -> None:
+    ledger = ServiceLedger()
+    for client in ("a", "b"):
+        ledger.join(client)
+    ledger.serve("a", 20.5)
+    ledger.serve("b", 20.0)
+    ledger.join("new")
+    ledger.serve("new", SETTLED / 2)
+    assert ledger.served("new") == 20.0 + SETTLED / 2
+    ledger.serve("new", SETTLED / 2)
+    assert ledger.served("new") == pytest.approx(20.0 + SETTLED + 0.25)
+    ledger.serve("new", 1.0)
+    assert ledger.served("new") == pytest.approx(21.0 + SETTLED + 0.25), "once"
+
+
+def test_a_newcomer_pays_little_for_those_who_were_served_much() -> None:
+    ledger = ServiceLedger()
+    for client in ("a", "b"):
+        ledger.join(client)
+    ledger.serve("a", 30.0)
+    ledger.serve("b", 20.0)
+    ledger.join("new")
+    ledger.serve("new", 1.0)
+    assert ledger.served("new") == 21.0 + ENTRANCE
+
+
+def test_nothing_is_kept_of_newcomers_that_leave_at_once() -> None:
+    ledger = ServiceLedger()
+    ledger.join("stays")
+    ledger.join("forgotten")
+    ledger.leave("forgotten")
+    ledger.forget("forgotten")
+    assert set(ledger._entrance) == {"stays"}
+    ledger.leave("stays")
+    assert not ledger._entrance
+
+
+def test_coming_again_and_again_under_new_names_pays_nothing() -> None:
+    """Four take turns by a second of speech each; one of them is somebody new every time."""
+    ledger = ServiceLedger()
+    stay = ("a", "b", "c")
+    for client in (*stay, "new 0"):
+        ledger.join(client)
+    had = 0.0
+    for turn in range(400):
+        new = f"new {turn}"
+        who = min((*stay, new), key=ledger.served)
+        ledger.serve(who, 1.0)
+        had += who == new
+        ledger.leave(new)
+        ledger.forget(new)
+        ledger.join(f"new {turn + 1}")
+    assert had <= 1.02 * min(map(ledger.served, stay))
 
 
 def test_idling_earns_no_credit_and_costs_none() -> None:

@@ -6,10 +6,10 @@ import pytest
 from doubles import FRAME, FRAME_SECONDS, HZ, MODEL, report, request
 from playhead.engine.events import Tally
 from playhead.engine.lead import LeadLearner, LeadLimits
-from playhead.engine.ledger import ServiceLedger
 from playhead.engine.meters import Meters
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import PAD, PolicyConfig
+from playhead.engine.shares import Shares
 from playhead.engine.stream import Stream
 from playhead.engine.survey import LOOKAHEAD, Survey
 from playhead.engine.turn import Turn
@@ -26,12 +26,12 @@ class World:
 
     def __init__(self, urgency: Urgency = Urgency.REPORTED, lead: float | None = LEAD) -> None:
         limits = LeadLimits(fixed=lead)
-        self.ledger = ServiceLedger()
+        self.shares = Shares(FRAME_SECONDS)
         self.meters = Meters.starting_from(GUESS)
         self.tally = Tally()
         self.watch = Watch()
         self.config = PolicyConfig(urgency, limits)
-        self.survey = Survey(MODEL, self.config, self.ledger, self.meters, self.tally, self.watch)
+        self.survey = Survey(MODEL, self.config, self.shares, self.meters, self.tally, self.watch)
 
     def stream(
         self,
@@ -56,7 +56,7 @@ class World:
         if sent:
             made.playhead.on_sent(round(sent * HZ), now)
             made.chunks = 1
-        self.ledger.join(made.request.client)
+        self.shares.join(made.request)
         self.watch.touch(made)
         return made
 
@@ -134,8 +134,8 @@ def test_earliest_deadline_first_and_the_least_served_among_the_dry() -> None:
     world = World()
     for number, sent in ((1, 0.9), (2, 0.3), (3, 0.0), (4, 0.0), (5, 0.6)):
         world.stream(number, sent=sent, ready=20)
-    world.ledger.serve("client-3", 7.0)
-    world.ledger.serve("client-4", 2.0)
+    world.shares.accounts.serve("client-3", 7.0)
+    world.shares.accounts.serve("client-4", 2.0)
     assert numbers(world.look()) == {"urgent": [4, 3], "background": [2, 5, 1], "steps": []}
 
 
@@ -196,7 +196,7 @@ def test_frames_too_few_for_a_chunk_do_not_keep_the_backbone_from_going_on() -> 
     world.survey = Survey(
         MODEL.__class__("big", ("voice",), HZ, FRAME, (big,), 4),
         world.config,
-        world.ledger,
+        world.shares,
         world.meters,
         world.tally,
         world.watch,

@@ -8,6 +8,7 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
 from itertools import count
 
@@ -176,8 +177,12 @@ CONDUCTS = {
     "silent": Conduct(silent),
     "reconnects": Conduct(churn=4.0),
     "reconnects, empty": Conduct(empty, churn=4.0),
+    "reconnects fast": Conduct(churn=1.0),
     "ten sessions": Conduct(sessions=10),
 }
+
+PLENTY = ("ten sessions", "reconnects", "reconnects, empty", "reconnects fast")
+"""While there is enough for all, ten sessions hear ten texts, and one that returns starts anew."""
 
 
 @dataclass
@@ -300,16 +305,32 @@ class Machine:
         self._turn_at(now + 5e-4)
 
 
+class Keys(Enum):
+    """Who is answerable."""
+
+    EACH = "a key each"
+    ONE = "one key"  # as of an application whose users all come with its tickets
+    NONE = "no keys"
+
+
 class Market(Machine):
     """Runs one conduct among ``neighbours`` honest ones."""
 
     def __init__(
-        self, conduct: Conduct, *, supply: float, neighbours: int = 19, liars: int = 1
+        self,
+        conduct: Conduct,
+        *,
+        supply: float,
+        neighbours: int = 19,
+        liars: int = 1,
+        seed: int = 7,
+        keys: Keys = Keys.EACH,
     ) -> None:
         policy = PolicyConfig(max_live=10_000, max_utilisation=math.inf)
         super().__init__(WORKERS / (supply * (neighbours + liars)), policy)
         self._conduct = conduct
-        rng = np.random.default_rng(7)
+        self._keys = keys
+        rng = np.random.default_rng(seed)
         for number in range(neighbours):
             name = f"n{number:02}"
             self._at(rng.uniform(0, 0.5), partial(self._sit, name, name, honest))
@@ -317,7 +338,8 @@ class Market(Machine):
             account = "liar" if number == 0 else f"liar{number}"
             for session in range(conduct.sessions):
                 name = f"{account}-{session}"
-                self._at(0.3, partial(self._sit, name, account, conduct.tells))
+                begins = rng.uniform(0, 0.5)
+                self._at(begins, partial(self._sit, name, account, conduct.tells))
 
     def run(self, seconds: float = 60.0, settled: float = SETTLED) -> Result:
         """Everybody plays; ``seconds`` of it are counted."""
@@ -335,7 +357,8 @@ class Market(Machine):
         seat = Seat(utterance, client, account, Listener(Habits(), now), tells)
         self._seats[utterance] = seat
         self._scheduler.delay(client, ONE_WAY)
-        request = Request(utterance, client, "any", account=account)
+        payer = {Keys.EACH: account, Keys.ONE: "key", Keys.NONE: ""}[self._keys]
+        request = Request(utterance, client, "any", account=payer)
         assert self._scheduler.submit(request, now) is None
         self._scheduler.text(utterance, steppable=True)
         self._at(now + REPORT_EVERY, partial(self._tell, seat))

@@ -480,7 +480,9 @@ class Town:
             "texts": self.runner.open_texts,
             "learners": len(scheduler._clients._learners),
             "delays": len(scheduler._clients._delays),
-            "accounts": len(scheduler._ledger._live) + len(scheduler._ledger._served),
+            "accounts": len(scheduler._shares.accounts._live)
+            + len(scheduler._shares.accounts._served),
+            "shares": len(scheduler._shares._within) + len(scheduler._shares._payers),
             "commands": len(self.engine._inbox) + len(self.engine._completions),
         }
         assert not any(left.values()), f"left over: {left}"

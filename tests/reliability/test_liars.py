@@ -1,7 +1,7 @@
 """Quick form of bench/reliability/liars.py: what a client gains by lying, among honest ones."""
 
 import pytest
-from market import CONDUCTS, Market, Result
+from market import CONDUCTS, PLENTY, Market, Result
 
 NEIGHBOURS, SETTLED, SECONDS = 4, 6.0, 12.0
 
@@ -19,7 +19,7 @@ def honest(request: pytest.FixtureRequest) -> tuple[float, Result]:
 def test_no_lie_pays_and_none_hurts(honest: tuple[float, Result], conduct: str) -> None:
     supply, truth = honest
     lied = play(conduct, supply)
-    if supply < 1.0 or conduct not in ("ten sessions", "reconnects", "reconnects, empty"):
+    if supply < 1.0 or conduct not in PLENTY:
         # Ten sessions may hear ten times as much, and a returning one has its lead anew, while
         # there is enough for all.
         allowed = 1.02 + 0.3 / SECONDS  # the head start of the floor, once
@@ -27,7 +27,7 @@ def test_no_lie_pays_and_none_hurts(honest: tuple[float, Result], conduct: str) 
         fair = max(truth.service.values()) if supply > 1.0 else truth.service["liar"]
         assert lied.service["liar"] <= allowed * fair
     worst, before = max(lied.others(lied.starved)), max(truth.others(truth.starved))
-    assert worst <= before + 0.02 * (SETTLED + SECONDS)  # a chunk more or less
+    assert worst <= before + 0.03 * (SETTLED + SECONDS)  # a chunk more or less
 
 
 def test_honest_listeners_get_the_same() -> None:
