@@ -18,7 +18,6 @@ ENTRANCE = 1.0
 """Seconds by which a newcomer is lifted at the most, wherever the average is: about a chunk, by
 which those who take turns differ anyway."""
 
-
 NEVER = (math.inf, 0.0)
 
 SETTLED = 0.6
