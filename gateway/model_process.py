@@ -10,7 +10,8 @@ import msgspec
 from playhead.engine.progress import Tell
 from playhead.engine.remote.runner_host import CannotHost, Hosted, host
 from playhead.engine.remote.runner_proxy import CannotStart, start
-from playhead.gateway.models import Served, StartError, accelerated_policy, open_accelerated
+from playhead.gateway import models
+from playhead.gateway.models import Served, StartError, accelerated_policy
 from playhead.gateway.serve import configure_logging, share_interpreter
 from playhead.gateway.settings import Settings
 
@@ -43,7 +44,7 @@ def _load(written: bytes, tell: Tell) -> Hosted:
     settings = msgspec.msgpack.decode(written, type=Settings)
     configure_logging(settings.log_level, settings.log_format)
     try:
-        served = open_accelerated(settings, tell)
+        served = models.open_accelerated(settings, tell)
     except StartError as error:
         raise CannotHost(str(error)) from error
     share_interpreter()

@@ -1,8 +1,9 @@
 """A server whose way of working can be changed while it runs, for bench/gpu/ablations.py.
 
-``install`` is called before `playhead serve`, in the process that holds the engine too. It follows
-the file that ABLATION names: a JSON object of :class:`Variant` fields. What cannot be changed in a
-running server is set by ABLATION_START before it loads. Not for anything but measurements.
+``install`` is called before `playhead serve`, in the process that holds the engine, and in its
+model's where that is another. It follows the file that ABLATION names: a JSON object of
+:class:`Variant` fields. What cannot be changed in a running server is set by ABLATION_START before
+it loads. Not for anything but measurements.
 """
 
 import json
@@ -11,16 +12,19 @@ import threading
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from playhead.engine.lead import parse_lead
-from playhead.engine.models.qwen3_tts import cuda_runner, partitions
-from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.types import Lane, Urgency
+from playhead.gateway import models
+
+if TYPE_CHECKING:
+    from playhead.engine.models.qwen3_tts import cuda_runner
 
 EVERY = 0.1
+SIDES = ("engine", "model")
+"""The scheduler; and the runner, which may be in another process."""
 PARTITIONS = {f"partitions-{size}": size for size in (16, 24, 32, 48)}
 STARTS = (
     *("lanes", "flat", *PARTITIONS),
@@ -60,65 +64,96 @@ class Variant:
 
 
 class Followed:
-    """The scheduler and the runner of this process, once they are there."""
+    """The scheduler and the runner of this process, once they are there: with ``--lanes apart``
+    two processes have one each, and both follow."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.scheduler: Scheduler | None = None
         self.runner: cuda_runner.CudaRunner | None = None
-        self._streams: dict[Lane, torch.cuda.Stream] = {}
+        self._streams: dict[Lane, Any] = {}
 
     def follow(self) -> None:
-        """Apply what the file says, whenever it changes; FILE.done says what was applied."""
-        last = ""
+        """Apply what the file says, whenever it changes; FILE.SIDE says what a side applied."""
+        last = dict.fromkeys(SIDES, "")
         while True:
             time.sleep(EVERY)
-            if self.scheduler is None or self.runner is None or not self.path.exists():
+            if not self.path.exists():
                 continue
             text = self.path.read_text(encoding="utf-8")
-            if text.endswith("\n") and text != last:
-                self._apply(Variant.read(text), self.scheduler, self.runner)
-                self.path.with_suffix(".done").write_text(text, encoding="utf-8")
-                last = text
+            for side in SIDES:
+                if text.endswith("\n") and text != last[side] and self._apply(side, text):
+                    self.path.with_suffix(f".{side}").write_text(text, encoding="utf-8")
+                    last[side] = text
 
-    def _apply(
-        self, variant: Variant, scheduler: Scheduler, runner: cuda_runner.CudaRunner
-    ) -> None:
-        """Between two loads, when nothing is spoken."""
-        config = replace(
-            scheduler.config, urgency=Urgency(variant.urgency), lead=parse_lead(variant.lead)
-        )
-        model = replace(scheduler.model, chunk_frames=variant.ladder)
-        scheduler.config = scheduler.survey._config = config
-        scheduler.model = scheduler.survey._model = model
-        scheduler.dispatcher._limits = replace(runner.limits, workers=variant.workers)
+    def _apply(self, side: str, text: str) -> bool:
+        """Between two loads, when nothing is spoken. False: that side is not here."""
+        variant = Variant.read(text)
+        if side == "engine" and self.scheduler is not None:
+            _change_engine(variant, self.scheduler)
+            return True
+        if side == "model" and self.runner is not None:
+            self._change_model(variant, self.runner)
+            return True
+        return False
+
+    def _change_model(self, variant: Variant, runner: "cuda_runner.CudaRunner") -> None:
+        from playhead.engine.models.qwen3_tts import cuda_runner
+
         setattr(cuda_runner, "EXTRA_FRAMES", variant.extra)  # noqa: B010 - its type is narrower
         for lane, codec in runner._lanes.items():
             own = self._streams.setdefault(lane, codec._stream)
             codec._stream = runner.lm.stream if variant.one_stream else own
 
 
+def _change_engine(variant: Variant, scheduler: Scheduler) -> None:
+    config = replace(
+        scheduler.config, urgency=Urgency(variant.urgency), lead=parse_lead(variant.lead)
+    )
+    model = replace(scheduler.model, chunk_frames=variant.ladder)
+    scheduler.config = scheduler.survey._config = config
+    scheduler.model = scheduler.survey._model = model
+    scheduler.dispatcher._limits = replace(scheduler.lanes, workers=variant.workers)
+
+
 def install() -> Followed:
-    """Prepare this process."""
-    _start(os.environ.get("ABLATION_START", "lanes"))
+    """Prepare this process. The model's side is prepared where the model is opened, and nowhere
+    else: an engine whose lanes are apart has no torch in it."""
     followed = Followed(Path(os.environ["ABLATION"]))
-    scheduler_made, runner_made = Scheduler.__init__, cuda_runner.CudaRunner.__init__
+    scheduler_made, opened = Scheduler.__init__, models.open_accelerated
 
     def scheduler(self: Scheduler, *args: Any, **more: Any) -> None:
         scheduler_made(self, *args, **more)
         followed.scheduler = self
 
-    def runner(self: cuda_runner.CudaRunner, *args: Any, **more: Any) -> None:
-        runner_made(self, *args, **more)
-        followed.runner = self
+    def open_accelerated(*args: Any) -> models.Served:
+        _watch_runner(followed)
+        return opened(*args)
 
     Scheduler.__init__ = scheduler  # type: ignore[method-assign]
-    cuda_runner.CudaRunner.__init__ = runner  # type: ignore[method-assign]
+    models.open_accelerated = open_accelerated
     threading.Thread(target=followed.follow, name="ablation", daemon=True).start()
     return followed
 
 
+def _watch_runner(followed: Followed) -> None:
+    from playhead.engine.models.qwen3_tts import cuda_runner
+
+    _start(os.environ.get("ABLATION_START", "lanes"))
+    made = cuda_runner.CudaRunner.__init__
+
+    def runner(self: cuda_runner.CudaRunner, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        followed.runner = self
+
+    cuda_runner.CudaRunner.__init__ = runner  # type: ignore[method-assign]
+
+
 def _start(name: str) -> None:
+    import torch
+    from playhead.engine.models.qwen3_tts import cuda_runner, partitions
+    from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
+
     if name == "flat":
         partitions.PRIORITIES.update(dict.fromkeys(Lane, 0))
     elif name == "codec-fp32":

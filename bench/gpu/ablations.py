@@ -40,13 +40,13 @@ import source_tree
 
 source_tree.link()
 
-from ablated import STARTS, Variant  # noqa: E402
+from ablated import SIDES, STARTS, Variant  # noqa: E402
 
 BENCH = Path(__file__).resolve().parent
 PLAYHEAD = serve_rate.COMMAND
 SERVER = f"""import sys
 sys.path.insert(0, {str(BENCH)!r})
-if not {{"--engine", "--gateways"}} & set(sys.argv):  # the process with the engine
+if not {{"--engine", "--gateways"}} & set(sys.argv):  # the processes of engine and model
     import ablated
     ablated.install()
 {PLAYHEAD}"""
@@ -116,8 +116,9 @@ def switch(path: Path, name: str, case: Case) -> None:
     # The time makes every order another: the same variant may come twice.
     text = json.dumps({"name": name, "at": time.time(), **asdict(case.variant)}) + "\n"
     path.write_text(text, encoding="utf-8")
-    done, until = path.with_suffix(".done"), time.monotonic() + APPLIED_WITHIN
-    while not done.exists() or done.read_text(encoding="utf-8") != text:
+    done = [path.with_suffix(f".{side}") for side in SIDES]
+    until = time.monotonic() + APPLIED_WITHIN
+    while not all(side.exists() and side.read_text(encoding="utf-8") == text for side in done):
         if time.monotonic() > until:
             raise SystemExit(f"the server did not take variant {name}")
         time.sleep(0.05)

@@ -9,6 +9,7 @@ Prints a table; writes serve_rate.json and the server's log to $OUT, or to --out
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -73,10 +74,10 @@ class Server:
 
     @property
     def processes(self) -> list[int]:
-        """The server's processes: itself, or the engine's and the gateways'."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        own = [int(pid) for pid in children.read_text().split()] if self.gateways else []
-        return own or [self.process.pid]
+        """The server's processes: itself, or the engine's and the gateways'; and a model's own."""
+        first = _children(self.process.pid) if self.gateways else []
+        first = first or [self.process.pid]
+        return first + [model for pid in first for model in _children(pid) if _is_model(model)]
 
     def about(self) -> dict[str, Any]:
         """What speaks, and how often it has gone the slow way so far: of ``/readyz``."""
@@ -110,6 +111,19 @@ class Server:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that one has started, from all its threads."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for listed in found for child in listed.read_text().split()]
+
+
+def _is_model(pid: int) -> bool:
+    """Whether it is `playhead model`; compilers of kernels are children too."""
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        return b"\0model\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 class GpuMeter:

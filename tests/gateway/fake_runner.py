@@ -95,12 +95,12 @@ def accelerated(settings: Any, tell: Any) -> Any:
 
 
 if __name__ == "__main__":
-    from playhead.gateway import engine_process, model_process, models, serve
+    from playhead.gateway import engine_process, models, serve
     from playhead.gateway.cli import main
 
     if "engine" in sys.argv and "SLOW_END" in os.environ:
         sys.modules["held"] = ModuleType("held")
         vars(sys.modules["held"])["device"] = Device(float(os.environ["SLOW_END"]))
-    model_process.open_accelerated = models.open_accelerated = accelerated
+    models.open_accelerated = accelerated
     engine_process.load_voice = serve.load_voice = FakeRunner
     sys.exit(main())
