@@ -7,23 +7,25 @@ memory: they never overlap.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from playhead.engine.models.qwen3_tts.capture import Replayable, record
+from playhead.engine.models.qwen3_tts.capture import Replayable, pinned, record
 from playhead.engine.models.qwen3_tts.codec import Codec
+from playhead.engine.models.qwen3_tts.counts import Ints
 from playhead.engine.models.qwen3_tts.embed import look_up
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
 from playhead.engine.models.qwen3_tts.long_prompts import LongPrompts
-from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt, Row
+from playhead.engine.models.qwen3_tts.prompt import NONE, Prompt
 from playhead.engine.models.qwen3_tts.staging import Staging
 from torch import Tensor
 
 MOST_IN_FLIGHT = 8
-EMPTY = Row(NONE, NONE)
 _log = logging.getLogger(__name__)
 Progress = Callable[[str], None]
 
@@ -38,30 +40,36 @@ class Opening(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """Frames that the device was asked for."""
+    """Frames that the device was asked for. ``numbers`` int64 [2, streams]: status and repeats (see
+    ``Frames``), running before opened, there when ``done``; in pinned memory that a later launch
+    uses again (``MOST_IN_FLIGHT``)."""
 
-    numbers: Tensor  # pinned, [2, streams]
+    numbers: Ints
     done: torch.cuda.Event
 
-    def wait(self) -> tuple[list[int], list[int]]:
-        """Status and repeats (see ``Frames``) once the device is done, running before opened."""
-        self.done.synchronize()
-        status, repeats = self.numbers.tolist()
-        return status, repeats
 
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """Pinned memory of one launch, both ways; in use until the device is done."""
+class _Sheet(NamedTuple):
+    """Pinned memory of one launch of one size, both ways, each as a tensor and as an array:
+    ``asked`` int64 [3, size]: slots, whether new, the text id that joins the latest frame;
+    ``seen`` int64 [2, size]."""
 
     asked: Tensor
-    numbers: Tensor
-    done: torch.cuda.Event
+    asked_host: Ints
+    seen: Tensor
+    seen_host: Ints
 
-    @classmethod
-    def of(cls, most: int) -> "_Answer":
-        asked, numbers = (torch.zeros(2 * most, dtype=torch.int64).pin_memory() for _ in range(2))
-        return cls(asked, numbers, torch.cuda.Event())
+
+class _Turn:
+    """Memory of one launch; in use until the device is done."""
+
+    def __init__(self, sizes: Iterable[int]) -> None:
+        self.done = torch.cuda.Event()
+        most = max(sizes)
+        asked, seen = pinned(3 * most, dtype=torch.int64), pinned(2 * most, dtype=torch.int64)
+        self.sheets: dict[int, _Sheet] = {}
+        for size in sizes:
+            ask, see = asked[: 3 * size].view(3, size), seen[: 2 * size].view(2, size)
+            self.sheets[size] = _Sheet(ask, ask.numpy(), see, see.numpy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +87,17 @@ class LmBuckets:
 
 
 @dataclass(frozen=True, slots=True)
-class _Graph:
+class _Step:
     graph: Replayable
-    inputs: Tensor  # int64 [numbers per stream, batch]
-    ids: Tensor | None = None  # of prompts: [batch, rows, 2]
-    seen: Tensor | None = None  # of steps: status and repeats, [2, batch]
+    inputs: Tensor  # int64 [3, batch], see ``_Sheet``
+    seen: Tensor  # int64 [2, batch]
+
+
+class _PromptGraph(NamedTuple):
+    graph: Replayable
+    asked: Tensor  # int64, the numbers and then the ids
+    inputs: Tensor  # its first part as [4, batch]: slots, rows, seeds, codes before an end
+    ids: Tensor  # the rest as [batch, rows, 2]
 
 
 class LmLane:
@@ -105,15 +119,15 @@ class LmLane:
         table = loop.table
         self.most = max(buckets.steps)
         self.fresh = torch.zeros_like(table.carry)
-        self._answers = cycle([_Answer.of(self.most) for _ in range(MOST_IN_FLIGHT)])
+        sizes = sorted({*buckets.steps, *buckets.firsts})
+        self._turns = cycle([_Turn(sizes) for _ in range(MOST_IN_FLIGHT)])
         self._pool = torch.cuda.graph_pool_handle()
         prompts = [p for p in buckets.prompts if p[1] <= table.positions]
-        # Ids of all rows, and before them four numbers per prompt: fewer than a prompt has ids.
-        most = max((2 * batch * max(rows, 2) for batch, rows in prompts), default=0)
+        most = max((_numbers(*size) for size in prompts), default=0)
         self._staging = Staging(most, table.device)
-        self._steps: dict[int, _Graph] = {}
-        self._firsts: dict[int, _Graph] = {}
-        self._prompts: dict[tuple[int, int], _Graph] = {}
+        self._steps: dict[int, _Step] = {}
+        self._firsts: dict[int, _Step] = {}
+        self._prompts: dict[tuple[int, int], _PromptGraph] = {}
         for batch in sorted(buckets.steps, reverse=True):
             self._steps[batch] = self._capture_step(batch, alone=False)
             progress(f"step of {batch} streams")
@@ -147,31 +161,30 @@ class LmLane:
             assert fitting is not None
             self._replay_prompts(fitting, group)
 
-    def launch(self, running: Sequence[int], opened: Sequence[int]) -> "Flight":
-        """A frame of every slot of ``running`` (talker position first) and ``opened`` (just read),
-        behind what was launched before. Current stream: the lane's. At most ``MOST_IN_FLIGHT``
-        launches may be unfinished."""
-        count = len(running) + len(opened)
+    def launch(self, slots: Ints, running: int, joining: npt.NDArray[np.int32]) -> Flight:
+        """A frame of every slot, behind what was launched before: of the first ``running`` with a
+        talker position first, which the text id of ``joining`` joins; the others were just read.
+        Current stream: the lane's. At most ``MOST_IN_FLIGHT`` launches may be unfinished.
+
+        Few calls into torch: each gives up the interpreter and queues for it again.
+        """
+        count = len(slots)
         alone = not running and count <= max(self._firsts, default=0)
         graphs = self._firsts if alone else self._steps
         size = min(size for size in graphs if size >= count)
-        graph, spare = graphs[size], self.loop.table.slots
-        answer = next(self._answers)
-        asked = answer.asked[: 2 * size]
+        graph, turn = graphs[size], next(self._turns)
+        asked, host, seen, seen_host = turn.sheets[size]
         # The padding counts as new: its context does not grow.
-        asked.numpy()[:] = (
-            [*running, *opened]
-            + [spare] * (size - count)
-            + [0] * len(running)
-            + [1] * (size - len(running))
-        )
-        graph.inputs.copy_(asked.view(2, size), non_blocking=True)
+        host[0, :count] = slots
+        host[0, count:] = self.loop.table.slots
+        host[1, :running] = 0
+        host[1, running:] = 1
+        host[2, :count] = joining
+        graph.inputs.copy_(asked, non_blocking=True)
         graph.graph.replay()
-        assert graph.seen is not None
-        numbers = answer.numbers[: 2 * size].view(2, size)
-        numbers.copy_(graph.seen, non_blocking=True)
-        answer.done.record(self.stream)
-        return Flight(numbers[:, :count], answer.done)
+        seen.copy_(graph.seen, non_blocking=True)
+        turn.done.record(self.stream)
+        return Flight(seen_host[:, :count], turn.done)
 
     # -- replaying --------------------------------------------------------------------------
 
@@ -186,37 +199,37 @@ class LmLane:
 
     def _replay_prompts(self, key: tuple[int, int], group: Sequence[Opening]) -> None:
         batch, length = key
-        graph, spare = self._prompts[key], self.loop.table.slots
-        missing = batch - len(group)
-        ids = [cell for o in group for row in _padded(o.prompt.rows, length) for cell in row]
-        ids += [NONE] * (2 * length * missing)
-        assert graph.ids is not None
-        self._staging.send(graph.ids, ids)
-        numbers = [
-            *(o.slot for o in group), *[spare] * missing,
-            *(len(o.prompt.rows) for o in group), *[1] * missing,
-            *(o.seed for o in group), *[0] * missing,
-            *(o.least for o in group), *[0] * missing,
-        ]  # fmt: skip
-        self._staging.send(graph.inputs, numbers)
+        graph = self._prompts[key]
+        numbers = np.empty(_numbers(batch, length), np.int64)
+        head = numbers[: 4 * batch].reshape(4, batch)
+        head[:] = [[self.loop.table.slots], [1], [0], [0]]
+        ids = numbers[4 * batch :].reshape(batch, length, 2)
+        ids[:] = NONE
+        for place, opening in enumerate(group):
+            rows = opening.prompt.rows
+            head[:, place] = opening.slot, len(rows), opening.seed, opening.least
+            ids[place, : len(rows)] = rows
+        self._staging.send(graph.asked, numbers)
         graph.graph.replay()
 
     # -- capturing --------------------------------------------------------------------------
 
-    def _capture_step(self, batch: int, *, alone: bool) -> _Graph:
+    def _capture_step(self, batch: int, *, alone: bool) -> _Step:
         device, spare = self.loop.table.device, self.loop.table.slots
-        inputs = torch.full((2, batch), spare, dtype=torch.int64, device=device)
-        inputs[1] = 1
-        seen = torch.zeros_like(inputs)
+        inputs = torch.zeros((3, batch), dtype=torch.int64, device=device)
+        inputs[0], inputs[1] = spare, 1
+        seen = torch.zeros((2, batch), dtype=torch.int64, device=device)
         body = self._first if alone else self._mixed
-        return _Graph(self._record(lambda: body(inputs, seen)), inputs, seen=seen)
+        return _Step(self._record(lambda: body(inputs, seen)), inputs, seen)
 
-    def _capture_prompt(self, batch: int, rows: int) -> _Graph:
+    def _capture_prompt(self, batch: int, rows: int) -> _PromptGraph:
         device, spare = self.loop.table.device, self.loop.table.slots
-        inputs = torch.ones((4, batch), dtype=torch.int64, device=device)
+        asked = torch.full((_numbers(batch, rows),), NONE, dtype=torch.int64, device=device)
+        inputs, ids = asked[: 4 * batch].view(4, batch), asked[4 * batch :].view(batch, rows, 2)
+        inputs.fill_(1)
         inputs[0] = spare
-        ids = torch.full((batch, rows, 2), NONE, dtype=torch.int64, device=device)
-        return _Graph(self._record(lambda: self._read(inputs, ids)), inputs, ids)
+        graph = self._record(lambda: self._read(inputs, ids))
+        return _PromptGraph(graph, asked, inputs, ids)
 
     def _record(self, body: Callable[[], None]) -> Replayable:
         return record(body, self.stream, self._pool)
@@ -228,8 +241,7 @@ class LmLane:
         """A talker position and a frame of running streams, a frame of new ones. The position of
         a new stream is computed in vain: it writes behind the context, which does not grow."""
         table, loop, slots = self.loop.table, self.loop, inputs[0]
-        at = table.made[slots] - 1
-        text = loop.talker.text_table[table.text[slots, at.clamp(0, table.positions - 1)]]
+        text = loop.talker.text_table[inputs[2]]
         span = table.positions
         positions = table.length[slots].clamp(max=span - 1)
         hidden = loop.talker.step(table.carry[slots] + text, slots, positions, table.cache, span)
@@ -254,5 +266,6 @@ class LmLane:
         self.fresh[slots] = loop.talker.prefill(rows, lengths, slots, loop.table.cache, ops)
 
 
-def _padded(rows: Sequence[Row], length: int) -> list[Row]:
-    return [*rows, *[EMPTY] * (length - len(rows))]
+def _numbers(batch: int, rows: int) -> int:
+    """Of so many prompts: four each, and two ids per row."""
+    return batch * (4 + 2 * rows)

@@ -3,7 +3,7 @@
 import gc
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import torch
 from playhead.engine.clock import monotonic
 from playhead.engine.models.qwen3_tts.calls import Uncaptured
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
-from playhead.engine.models.qwen3_tts.codec_rounds import Ints, silent_tails
+from playhead.engine.models.qwen3_tts.counts import NEVER, READING, RUNNING, Ints
 from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, compile_ahead
 from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
@@ -24,7 +24,7 @@ from playhead.engine.models.qwen3_tts.memory import SPARE_SLOTS
 from playhead.engine.models.qwen3_tts.partitions import PRIORITIES, lane_streams
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptError
 from playhead.engine.models.qwen3_tts.prompt_turns import EVERYTHING, ROWS_PER_STEP, read_on
-from playhead.engine.models.qwen3_tts.runner import NEVER, Options, Parts, Qwen3Runner
+from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.startup import (
     CAPTURE_LIMIT,
     Capture,
@@ -34,7 +34,7 @@ from playhead.engine.models.qwen3_tts.startup import (
     make_largest,
     thinner,
 )
-from playhead.engine.models.qwen3_tts.stream import SILENCE, Stream
+from playhead.engine.models.qwen3_tts.stream import Stream
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Count, Tell, quiet
 from playhead.engine.types import ChunkWork, Lane, Pcm, RunnerDead, StepResult
@@ -106,15 +106,11 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """A frame of each stream, on the device."""
+    """A frame of each slot, on the device, for the streams that sat there (``Counts.life``)."""
 
     flight: Flight
-    streams: list[Stream]
-
-    def land(self) -> None:
-        """Wait for it, and give each stream its own."""
-        for stream, status, repeats in zip(self.streams, *self.flight.wait(), strict=True):
-            stream.landed.append((status, repeats))
+    slots: Ints
+    life: Ints
 
 
 class CudaRunner(Qwen3Runner):
@@ -165,97 +161,85 @@ class CudaRunner(Qwen3Runner):
 
     @torch.inference_mode()
     def _step(self, utterances: Sequence[int]) -> list[StepResult]:
-        streams = [self._streams[utterance] for utterance in utterances]
-        running = [s for s in streams if s.slot is not None and s.can_go_on(self._builder)]
-        opened, openings, results = self._open_new(streams)
+        slots = self._seats.slots(utterances)
+        running = self._counts.able(slots[slots >= 0])
+        openings: list[Opening] = []
+        told: dict[int, StepResult] = {}
+        if slots.min(initial=0) < 0:
+            openings, told = self._open_new(utterances, np.flatnonzero(slots < 0).tolist())
+            slots = self._seats.slots(utterances)
         due, self._extra = self._extra, []
         with torch.cuda.stream(self.lm.stream):
-            opened = self._read_prompts(streams, opened, openings, alone=not running)
-            now = self._launch(running, opened) if running or opened else None
-            if now is not None:
-                due.append(now)
-                self._run_ahead(now.streams)
-        for batch in due:
-            batch.land()
-        for stream in streams:
-            if stream.slot is not None:
-                results[stream.request.utterance] = self._answer_all(stream)
-        return [results[utterance] for utterance in utterances]
+            opened = self._read_prompts(slots, openings, alone=not len(running))
+            if len(running) or opened:
+                due.append(self._launch(running, opened))
+                self._run_ahead(due[-1].slots)
+        self._land(due)
+        return self._seats.answers(utterances, told)
 
     def _open_new(
-        self, streams: Sequence[Stream]
-    ) -> tuple[list[Stream], list[Opening], dict[int, StepResult]]:
-        """Give new streams their slots; results of those that cannot begin now."""
-        opened: list[Stream] = []
+        self, utterances: Sequence[int], places: Sequence[int]
+    ) -> tuple[list[Opening], dict[int, StepResult]]:
+        """Give the new streams among ``utterances`` their slots; answers to those that cannot
+        begin now, by place."""
         openings: list[Opening] = []
-        results: dict[int, StepResult] = {}
+        told: dict[int, StepResult] = {}
         rows = 0
-        for stream in streams:
-            if stream.slot is not None:
-                continue
+        for place in places:
+            stream = self._streams[utterances[place]]
             if len(openings) == PROMPTS_AT_ONCE or rows >= ROWS_AT_ONCE:
-                results[stream.request.utterance] = stream.result(0)
+                told[place] = stream.result(0)
                 continue
             answer = self._prepare(stream)
             if isinstance(answer, Prompt):
-                opened.append(stream)
                 openings.append(_opening(stream, answer))
                 rows += len(answer.rows) if self.lm.holds(answer) else 0
             else:
-                results[stream.request.utterance] = answer
-        return opened, openings, results
+                told[place] = answer
+        return openings, told
 
-    def _read_prompts(
-        self,
-        streams: Sequence[Stream],
-        opened: Sequence[Stream],
-        openings: Sequence[Opening],
-        *,
-        alone: bool,
-    ) -> list[Stream]:
-        """Read what is due of the prompts of ``streams``, new ones among them; nobody waits for a
-        step meanwhile if they are ``alone``. Returns those that can have their first frame."""
+    def _read_prompts(self, slots: Ints, openings: Sequence[Opening], *, alone: bool) -> list[int]:
+        """Read what is due of the prompts of the streams in ``slots``, new ones among them; nobody
+        waits for a step meanwhile if they are ``alone``. Returns slots of those that can have their
+        first frame."""
+        counts = self._counts
         whole: list[Opening] = []
-        ready: list[Stream] = []
-        for stream, opening in zip(opened, openings, strict=True):
+        for opening in openings:
             if self.lm.holds(opening.prompt):
                 whole.append(opening)
-                ready.append(stream)
             else:
-                stream.reading = self.lm.read(opening)
+                self._seats.at(opening.slot).reading = self.lm.read(opening)
+                counts.phase[opening.slot] = READING
         self.lm.open(whole)
-        rows = EVERYTHING if alone and not whole else ROWS_PER_STEP
-        return ready + read_on(streams, rows)
+        ready = [opening.slot for opening in whole]
+        reading = slots[counts.phase[slots] == READING]
+        if len(reading):
+            rows = EVERYTHING if alone and not whole else ROWS_PER_STEP
+            complete = read_on([self._seats.at(slot) for slot in reading.tolist()], rows)
+            ready += self._numbers(complete)
+            counts.phase[self._numbers(complete)] = RUNNING
+        return ready
 
-    def _run_ahead(self, streams: Sequence[Stream]) -> None:
+    def _run_ahead(self, slots: Ints) -> None:
         """Further frames for the device to make while the host is busy."""
-        for _ in range(extra_frames(len(streams))):
-            able = [stream for stream in streams if stream.can_go_on(self._builder)]
-            if able:
+        for _ in range(extra_frames(len(slots))):
+            able = self._counts.able(slots)
+            if len(able):
                 self._extra.append(self._launch(able, []))
 
-    def _launch(self, running: list[Stream], opened: list[Stream]) -> _Batch:
+    def _launch(self, running: Ints, opened: Sequence[int]) -> _Batch:
         """The next frame of each stream, behind what the device does already."""
-        everyone = running + opened
-        self._write_text(everyone)
-        for stream in everyone:
-            stream.ahead += 1
-        return _Batch(self.lm.launch(self._numbers(running), self._numbers(opened)), everyone)
+        slots = np.append(running, opened) if opened else running
+        joining = self._counts.ask(slots)
+        flight = self.lm.launch(slots, len(running), joining)
+        return _Batch(flight, slots, self._counts.life[slots])
 
-    def _answer_all(self, stream: Stream) -> StepResult:
-        """What the device has made of a stream since the last time."""
-        frames = 0
-        seen, stream.landed = stream.landed, []
-        stream.ahead -= len(seen)
-        for status, repeats in seen:
-            answer = self._answer(stream, status, repeats)
-            frames += answer.frames
-            if answer.ended or answer.error is not None:
-                stream.ended = True
-                return replace(answer, frames=frames)
-        if not stream.steppable(self._builder):
-            return stream.result(frames, hungry=True)
-        return stream.frames(frames)
+    def _land(self, due: Sequence[_Batch]) -> None:
+        """Wait for these, which the device makes in this order, and note what became of them."""
+        if due:
+            due[-1].flight.done.synchronize()
+        for batch in due:
+            self._seats.land(batch.slots, batch.life, *batch.flight.numbers)
 
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         """See ``Runner``. All of one lane. Raises ``RunnerDead`` for a fault of the device."""
@@ -265,39 +249,45 @@ class CudaRunner(Qwen3Runner):
             raise RunnerDead(str(error)) from error
 
     def _decode_all(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
-        results, due = self._due(chunks)
-        if not due:
+        slots = self._seats.slots([chunk.utterance for chunk in chunks])
+        first = np.array([chunk.first for chunk in chunks], np.int64)
+        frames = np.array([chunk.frames for chunk in chunks], np.int64)
+        due = (slots >= 0) & self._counts.ready(slots, first, frames)
+        results: list[Pcm | BaseException]
+        if due.all():
+            results = list(self._decode_due(chunks, slots, first, frames))
             return results
-        work = [chunks[position] for position, _ in due]
-        frames = np.array([chunk.frames for chunk in work])
-        made = self._lanes[chunks[0].lane].decode(
-            np.array(self._numbers([stream for _, stream in due])),
-            np.array([chunk.first for chunk in work]),
-            frames,
-        )
-        if self._options.frames is None:
-            self._listen([stream for _, stream in due], made, frames)
-        sound, at = made.reshape(-1), 0
-        for (position, stream), chunk in zip(due, work, strict=True):
-            stream.decoded += chunk.frames
-            end = at + chunk.frames * self.info.frame_samples
-            results[position], at = sound[at:end], end
+        results, _ = self._due(chunks)
+        places = np.flatnonzero(due)
+        made = self._decode_due(chunks, slots[places], first[places], frames[places])
+        for place, pcm in zip(places.tolist(), made, strict=True):
+            results[place] = pcm
         return results
 
-    def _listen(self, streams: Sequence[Stream], pcm: Pcm, frames: Ints) -> None:
-        """Keep count of silence in what was decoded, stream after stream."""
-        tails, heard = silent_tails(pcm, frames, SILENCE)
-        seconds = tails / self.info.sample_rate
-        for stream, tail, loud in zip(streams, seconds.tolist(), heard.tolist(), strict=True):
-            stream.quiet = tail if loud else stream.quiet + tail
+    def _decode_due(
+        self, chunks: Sequence[ChunkWork], slots: Ints, first: Ints, frames: Ints
+    ) -> Iterator[Pcm]:
+        """PCM of each, parts of one array. ``chunks`` say the lane."""
+        if not len(slots):
+            return
+        made = self._lanes[chunks[0].lane].decode(slots, first, frames)
+        self._decoded(slots, made, frames)
+        sound, at = made.reshape(-1), 0
+        for end in (np.cumsum(frames) * self.info.frame_samples).tolist():
+            yield sound[at:end]
+            at = end
 
     def close(self, utterance: int) -> None:
         """See ``Runner``. Closing twice is fine."""
         stream = self._streams.pop(utterance, None)
         if stream is None or stream.slot is None:
             return
+        self._seats.leave(stream)
+        if not stream.poisoned:
+            self._table.give_back(stream.slot)
+            return
         with torch.inference_mode(), torch.cuda.stream(self.lm.stream):
-            self._table.give_back(stream.slot, scrub=stream.poisoned)
+            self._table.give_back(stream.slot, scrub=True)
 
 
 def open_cuda(

@@ -1,18 +1,22 @@
 """Qwen3-TTS behind the engine's ``Runner`` protocol: many streams, one frame each per step."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from playhead.engine.models.qwen3_tts.codec import Codec
+from playhead.engine.models.qwen3_tts.codec_rounds import silent_tails
 from playhead.engine.models.qwen3_tts.config import ModelConfig
+from playhead.engine.models.qwen3_tts.counts import NEVER, Counts, Ints, Limits
 from playhead.engine.models.qwen3_tts.embed import embed_prompts
 from playhead.engine.models.qwen3_tts.execution import Direct, Execution
-from playhead.engine.models.qwen3_tts.frames import ENDED, LEAST_CODES, POISONED, FrameLoop, Frames
+from playhead.engine.models.qwen3_tts.frames import LEAST_CODES, FrameLoop, Frames
 from playhead.engine.models.qwen3_tts.prompt import Prompt, PromptBuilder, PromptError, Voices
+from playhead.engine.models.qwen3_tts.seats import Seats
 from playhead.engine.models.qwen3_tts.slots import NoSlot
-from playhead.engine.models.qwen3_tts.stream import Limits, Stream
+from playhead.engine.models.qwen3_tts.stream import SILENCE, Stream
 from playhead.engine.models.qwen3_tts.text import (
     KnownIds,
     Tokenizer,
@@ -22,7 +26,6 @@ from playhead.engine.models.qwen3_tts.text import (
 )
 from playhead.engine.types import (
     ChunkWork,
-    Finish,
     Lane,
     ModelInfo,
     Pcm,
@@ -34,9 +37,7 @@ from torch import Tensor
 CHUNK_FRAMES = (1, 2, 4, 8, 16, 25)
 SPANS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 """Contexts that a step may be asked to look at: few, so that each can have its own graph."""
-NEVER = 1 << 40
 _SEED_BITS = (1 << 63) - 1
-_log = logging.getLogger(__name__)
 _Opening = tuple[Stream, Prompt]
 
 
@@ -78,6 +79,9 @@ class Qwen3Runner:
         self._loop, self._codec, self._table = parts.loop, parts.codec, parts.loop.table
         self._tokenizer = KnownIds(parts.tokenizer, parts.config.talker.text_vocab)
         self._builder = PromptBuilder(parts.config, role_ids(parts.tokenizer))
+        table = self._table
+        self._counts = Counts(table.slots, table.positions, table.text_pad, self._options.limits)
+        self._seats = Seats(self._counts)
         self._streams: dict[int, Stream] = {}
         self._prepare_voices()
         self.info = ModelInfo(
@@ -108,7 +112,7 @@ class Qwen3Runner:
         count = self._options.frames
         frames = None if count is None else count(request)
         self._streams[request.utterance] = Stream(
-            request, style, TokenStream(tokenizer), fixed_frames=frames
+            request, style, TokenStream(tokenizer), self._counts, fixed_frames=frames
         )
 
     def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
@@ -121,23 +125,21 @@ class Qwen3Runner:
     @torch.inference_mode()
     def step(self, utterances: Sequence[int]) -> list[StepResult]:
         """See ``Runner``. Prompts of new utterances are read first, all together."""
-        results: dict[int, StepResult] = {}
+        slots = self._seats.slots(utterances)
         opening: list[_Opening] = []
-        running: list[Stream] = []
-        for utterance in utterances:
-            stream = self._streams[utterance]
-            if stream.slot is not None:
-                running.append(stream)
-                continue
+        told: dict[int, StepResult] = {}
+        for place in np.flatnonzero(slots < 0).tolist():
+            stream = self._streams[utterances[place]]
             answer = self._prepare(stream)
             if isinstance(answer, Prompt):
                 opening.append((stream, answer))
             else:
-                results[utterance] = answer
+                told[place] = answer
+        running = self._counts.able(slots[slots >= 0])
         with self._run.on(Lane.LM):
-            for stream, result in self._prefill(opening) + self._continue(running):
-                results[stream.request.utterance] = result
-        return [results[utterance] for utterance in utterances]
+            self._prefill(opening)
+            self._continue(running)
+        return self._seats.answers(utterances, told)
 
     @torch.inference_mode()
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
@@ -148,11 +150,11 @@ class Qwen3Runner:
             chunk = chunks[position]
             groups.setdefault((chunk.lane, chunk.frames), []).append((position, stream))
         for (lane, frames), members in groups.items():
+            slots = np.array(self._numbers([member for _, member in members]))
             with self._run.on(lane):
-                pcm = self._decode(lane, [member for _, member in members], frames)
-            for (position, member), row in zip(members, pcm, strict=True):
-                member.decoded += frames
-                member.listen(row, self.info.sample_rate)
+                pcm = self._decode(lane, slots, frames)
+            self._decoded(slots, pcm.reshape(-1, self.info.frame_samples), frames)
+            for (position, _), row in zip(members, pcm, strict=True):
                 results[position] = row
         return results
 
@@ -161,6 +163,7 @@ class Qwen3Runner:
         stream = self._streams.pop(utterance, None)
         if stream is None or stream.slot is None:
             return
+        self._seats.leave(stream)
         if not stream.poisoned:
             self._table.give_back(stream.slot)
             return
@@ -178,82 +181,43 @@ class Qwen3Runner:
             if prompt is None:
                 return stream.result(0, ended=True)
             self._check_fits(len(prompt.rows), "prompt")
-            stream.slot = self._table.take()
+            self._seats.sit(stream, self._table.take())
         except (PromptError, NoSlot) as fault:
             return stream.result(0, error=str(fault))
         return prompt
 
-    def _prefill(self, opening: Sequence[_Opening]) -> list[tuple[Stream, StepResult]]:
+    def _prefill(self, opening: Sequence[_Opening]) -> None:
         if not opening:
-            return []
+            return
         streams = [stream for stream, _ in opening]
         prompts = [prompt for _, prompt in opening]
         rows, lengths = embed_prompts(prompts, self._loop.talker, self._loop.predictor)
-        slots = self._slots(streams)
+        slots = np.array(self._numbers(streams))
+        where = self._column(slots)
         seeds = self._column([stream.request.seed & _SEED_BITS for stream in streams])
         least = [LEAST_CODES if s.fixed_frames is None else NEVER for s in streams]
-        self._table.begin(slots, lengths, seeds, self._column(least))
-        self._codec.reset(slots)
+        self._table.begin(where, lengths, seeds, self._column(least))
+        self._codec.reset(where)
         self._prime(streams)
-        self._write_text(streams)
-        return self._take_in(streams, self._run.prefill(rows, lengths, self._numbers(streams)))
+        self._counts.ask(slots)
+        self._take_in(slots, self._run.prefill(rows, lengths, slots.tolist()))
 
-    def _continue(self, running: Sequence[Stream]) -> list[tuple[Stream, StepResult]]:
-        ready: list[Stream] = []
-        out: list[tuple[Stream, StepResult]] = []
-        for stream in running:
-            if stream.steppable(self._builder):
-                ready.append(stream)
-            else:
-                out.append((stream, stream.result(0, hungry=True)))
-        if not ready:
-            return out
-        self._write_text(ready)
-        longest = max(stream.context() for stream in ready) + 1
+    def _continue(self, running: Ints) -> None:
+        if not len(running):
+            return
+        counts = self._counts
+        latest = counts.made[running] - 1
+        joining = counts.ask(running)
+        at = np.minimum(latest, self._table.positions - 1)
+        self._table.write_text(*(self._column(column) for column in (running, at, joining)))
+        longest = int((counts.rows[running] + latest).max()) + 1
         span = min(next(span for span in SPANS if span >= longest), self._table.positions)
-        return out + self._take_in(ready, self._run.step(self._numbers(ready), span))
+        self._take_in(running, self._run.step(running.tolist(), span))
 
-    def _take_in(
-        self, streams: Sequence[Stream], frames: Frames
-    ) -> list[tuple[Stream, StepResult]]:
-        """Answers of a batch; the only place where the host waits for the device."""
-        seen = torch.stack((frames.status, frames.repeats)).tolist()
-        return [
-            (stream, self._answer(stream, status, repeats))
-            for stream, status, repeats in zip(streams, *seen, strict=True)
-        ]
-
-    def _answer(self, stream: Stream, status: int, repeats: int) -> StepResult:
-        if status & POISONED:
-            stream.poisoned = True
-            return stream.result(0, error="the model gave no numbers for this utterance")
-        if status & ENDED:
-            return stream.result(0, ended=True)
-        stream.made += 1
-        if stream.made == stream.fixed_frames:
-            return stream.result(1, ended=True)
-        if stream.over_limit(self._options.limits, self._table.positions, repeats):
-            _log.info("utterance %d reached its length budget", stream.request.utterance)
-            return stream.result(1, ended=True, finish=Finish.LENGTH_BUDGET)
-        if not stream.steppable(self._builder):
-            return stream.result(1, hungry=True)
-        return stream.one_frame()
-
-    def _write_text(self, streams: Sequence[Stream]) -> None:
-        """Bring new text of all streams to the device at once."""
-        slots: list[int] = []
-        frames: list[int] = []
-        ids: list[int] = []
-        for stream in streams:
-            at, new = stream.take_text()
-            if not new:
-                continue
-            assert stream.slot is not None
-            slots += [stream.slot] * len(new)
-            frames += range(at, at + len(new))
-            ids += new
-        if ids:
-            self._table.write_text(self._column(slots), self._column(frames), self._column(ids))
+    def _take_in(self, slots: Ints, frames: Frames) -> None:
+        """What became of a batch; the only place where the host waits for the device."""
+        status, repeats = torch.stack((frames.status, frames.repeats)).cpu().numpy()
+        self._seats.land(slots, self._counts.life[slots], status, repeats)
 
     @torch.inference_mode()
     def _prepare_voices(self) -> None:
@@ -289,20 +253,28 @@ class Qwen3Runner:
             raise ValueError(f"{chunk.frames} frames were asked for, {left} are ready")
         return stream
 
-    def _decode(self, lane: Lane, streams: Sequence[Stream], frames: int) -> list[Pcm]:
-        slots = self._slots(streams)
-        first = self._column([stream.decoded for stream in streams])
-        at = first[:, None] + torch.arange(frames, device=slots.device)
-        codes = self._table.codes[slots[:, None], at].transpose(1, 2)
-        pcm: list[Pcm] = list(self._run.decode(lane, codes, slots).cpu().numpy())
+    def _decode(self, lane: Lane, slots: Ints, frames: int) -> Pcm:
+        where = self._column(slots)
+        first = self._column(self._counts.decoded[slots])
+        at = first[:, None] + torch.arange(frames, device=where.device)
+        codes = self._table.codes[where[:, None], at].transpose(1, 2)
+        pcm: Pcm = self._run.decode(lane, codes, where).cpu().numpy()
         return pcm
+
+    def _decoded(self, slots: Ints, pcm: Pcm, frames: int | Ints) -> None:
+        """``frames`` of each slot were decoded, one after the other: ``pcm`` [frames of all,
+        frame_samples]."""
+        self._counts.decoded[slots] += frames
+        if self._options.frames is None:  # else nobody listens: lengths are given
+            tails, heard = silent_tails(pcm, np.broadcast_to(frames, slots.shape), SILENCE)
+            self._counts.hear(slots, tails / self.info.sample_rate, heard)
 
     def _prime(self, streams: Sequence[Stream]) -> None:
         """Let the codec hear the recording that a stream continues; that audio is nobody's."""
         for stream in streams:
             clone = stream.style.clone
             if clone is not None and clone.codes is not None:
-                self._codec.prime(clone.codes, self._slots([stream]))
+                self._codec.prime(clone.codes, self._column(self._numbers([stream])))
 
     # -- common -----------------------------------------------------------------------------
 
@@ -313,14 +285,12 @@ class Qwen3Runner:
                 f"speech included"
             )
 
-    def _slots(self, streams: Sequence[Stream]) -> Tensor:
-        return self._column(self._numbers(streams))
-
     def _numbers(self, streams: Sequence[Stream]) -> list[int]:
         return [-1 if stream.slot is None else stream.slot for stream in streams]
 
-    def _column(self, values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64).to(self._table.device, non_blocking=True)
+    def _column(self, values: Sequence[int] | Ints | npt.NDArray[np.int32]) -> Tensor:
+        column = torch.from_numpy(np.array(values, np.int64))
+        return column.to(self._table.device, non_blocking=True)
 
 
 def _name(config: ModelConfig, *, random: bool) -> str:

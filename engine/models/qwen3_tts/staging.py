@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import cycle
 
 import torch
+from playhead.engine.models.qwen3_tts.counts import Ints
 from torch import Tensor
 
 TURNS = 16
@@ -26,7 +27,7 @@ class Staging:
         buffers = [torch.zeros(most, dtype=torch.int64, pin_memory=pin) for _ in range(turns)]
         self._turns = cycle([(buffer, torch.cuda.Event() if pin else None) for buffer in buffers])
 
-    def send(self, to: Tensor, numbers: Sequence[int]) -> None:
+    def send(self, to: Tensor, numbers: Sequence[int] | Ints) -> None:
         """Copy ``numbers`` to ``to`` (int64, as many places), behind what the current stream does
         already. Raises ``ValueError`` for another count or for more than ``most``."""
         count = len(numbers)

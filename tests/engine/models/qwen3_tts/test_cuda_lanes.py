@@ -17,11 +17,11 @@ import runner_lab as lab
 from playhead.engine.models.qwen3_tts import cuda_runner
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
+from playhead.engine.models.qwen3_tts.counts import Limits
 from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane
 from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
-from playhead.engine.models.qwen3_tts.stream import Limits
 from playhead.engine.models.qwen3_tts.weights import random_tensors
 from playhead.engine.types import Finish
 from runner_lab import Heard, advance, chunk, request
@@ -255,7 +255,9 @@ def test_silence_is_heard(tmp_path: Path) -> None:
     counts = []
     for model in (lanes(tmp_path), plain(tmp_path)):
         heard = speak_some(model)
-        counts.append((heard.frames, model._streams[1].quiet))
+        slot = model._streams[1].slot
+        assert slot is not None
+        counts.append((heard.frames, float(model._counts.quiet[slot])))
     assert counts[0] == counts[1]
 
 
@@ -288,3 +290,13 @@ def test_frames_are_decoded_in_order_and_only_once_made(tmp_path: Path) -> None:
     assert [type(one) for one in found] == [ValueError, np.ndarray, ValueError, KeyError]
     faults = model.decode([chunk(7, 0, 1)])
     assert [type(one) for one in faults] == [KeyError]
+
+
+def test_warnings_come_once_with_a_result(tmp_path: Path) -> None:
+    model = lanes(tmp_path, frames=lambda _: 6)
+    model.open(request(1))
+    model.push_text(1, "One <|stop|>two", flush=False, end=True)
+    heard = {1: Heard()}
+    advance(model, heard)
+    found = [warning.text for result in heard[1].results for warning in result.warnings]
+    assert found == ["<|stop|>"]

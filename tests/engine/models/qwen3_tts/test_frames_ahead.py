@@ -6,7 +6,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
 
+import numpy as np
 import runner_lab as lab
+from playhead.engine.models.qwen3_tts.counts import OVER
 from playhead.engine.models.qwen3_tts.cuda_runner import EXTRA_FRAMES, extra_frames
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
 from playhead.engine.models.qwen3_tts.stream import Stream
@@ -21,40 +23,50 @@ def spoken_to(model: Qwen3Runner, text: str, *, end: bool) -> Stream:
     return model._streams[1]
 
 
+def able(stream: Stream) -> bool:
+    return len(stream.counts.able(np.array([stream.slot]))) == 1
+
+
 def test_a_whole_text_goes_on_to_its_last_frame_and_no_further(tmp_path: Path) -> None:
-    model = lab.runner(tmp_path, frames=lambda _: 4)
-    stream = spoken_to(model, "One two three", end=True)
-    for ahead, able in ((0, True), (2, True), (3, False)):
-        stream.ahead = ahead
-        assert stream.can_go_on(model._builder) is able
-    stream.ahead, stream.ended = 0, True
-    assert not stream.can_go_on(model._builder)
+    stream = spoken_to(lab.runner(tmp_path, frames=lambda _: 4), "One two three", end=True)
+    for ahead, expected in ((0, True), (2, True), (3, False)):
+        stream.counts.ahead[stream.slot] = ahead
+        assert able(stream) is expected
+    stream.counts.ahead[stream.slot], stream.counts.phase[stream.slot] = 0, OVER
+    assert not able(stream)
 
 
 def test_text_that_still_comes_bounds_what_is_made_ahead(tmp_path: Path) -> None:
     model = lab.runner(tmp_path, frames=lambda _: 40)
     stream = spoken_to(model, "One two three", end=False)
-    able = 0
-    while stream.can_go_on(model._builder):
-        stream.ahead += 1
-        able += 1
-    assert stream.made + able == len(stream.known) - stream.in_prompt + 1
+    counts, slot = stream.counts, stream.slot
+    ahead = 0
+    while able(stream):
+        counts.ahead[slot] += 1
+        ahead += 1
+    assert stream.made + ahead == len(stream.known) - stream.in_prompt + 1
     assert stream.steppable(model._builder)  # what is made already can be fetched
-    stream.ahead = 0
-    stream.made += able
+    counts.ahead[slot] = 0
+    counts.made[slot] += ahead
     assert not stream.steppable(model._builder)
+    counts.owed[slot] = 1
+    assert stream.steppable(model._builder)
+    counts.owed[slot] = 0
     model.push_text(1, " four", flush=True, end=False)
-    assert stream.can_go_on(model._builder)
+    assert able(stream)
     model.push_text(1, "", flush=False, end=True)
-    stream.ahead = 10
-    assert stream.can_go_on(model._builder)
+    counts.ahead[slot] = 10
+    assert able(stream)
 
 
 def test_the_usual_answers_are_made_once(tmp_path: Path) -> None:
-    stream = spoken_to(lab.runner(tmp_path, frames=lambda _: 9), "One", end=True)
-    assert stream.frames(2) is stream.frames(2)
-    assert [stream.frames(count).frames for count in (1, 2, 3)] == [1, 2, 3]
-    assert stream.one_frame() is stream.frames(1)
+    model = lab.runner(tmp_path, frames=lambda _: 9)
+    spoken_to(model, "One", end=True)
+    (one,), (again,) = model.step([1]), model.step([1])
+    assert one is again
+    assert one.frames == 1
+    model.close(1)
+    assert not any(model._seats._usual), "nothing is kept of an utterance that is over"
 
 
 def test_a_device_works_ahead_only_for_many() -> None:

@@ -13,10 +13,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra: qwen
 
 import runner_lab as lab
 from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.models.qwen3_tts.counts import Limits
 from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
 from playhead.engine.models.qwen3_tts.slots import NoSlot
-from playhead.engine.models.qwen3_tts.stream import Limits
 from playhead.engine.policy import LaneLimits
 from playhead.engine.types import AudioChunk, EngineEvent, Finish, Finished, Lane, Request
 from runner_lab import FRAME, Heard, advance, chunk, request, say
