@@ -43,8 +43,9 @@ from playhead.engine.lanes import CpuLanes  # noqa: E402
 from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets  # noqa: E402
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner  # noqa: E402
 from playhead.engine.models.qwen3_tts.prompt import Voices  # noqa: E402
-from playhead.engine.models.qwen3_tts.runner import Options, Parts  # noqa: E402
-from playhead.engine.models.qwen3_tts.stream import Limits  # noqa: E402
+
+# Limits: from here, as older trees have them elsewhere.
+from playhead.engine.models.qwen3_tts.runner import Limits, Options, Parts  # noqa: E402
 from playhead.engine.models.qwen3_tts.text import HashTokenizer  # noqa: E402
 from playhead.engine.plan import Dispatch  # noqa: E402
 from playhead.engine.types import ChunkWork, Lane, Request  # noqa: E402
