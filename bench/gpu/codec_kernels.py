@@ -70,18 +70,20 @@ SMALL = (Tile(64, 64, 64, 4, 4), Tile(64, 32, 64, 4, 4), Tile(32, 32, 64, 4, 4))
 NARROW = (Tile(128, 64, 64, 4, 3), Tile(64, 64, 64, 4, 4))
 WIDE_UNITS = (
     Tile(64, 0, 64, 4, 3),
-    Tile(64, 0, 64, 4, 2, 168),
-    Tile(128, 0, 64, 8, 4),
-    Tile(64, 0, 64, 4, 3, 240),
+    Tile(64, 0, 64, 4, 3, near=True),
+    Tile(64, 0, 64, 4, 2, 168, near=True),
+    Tile(64, 0, 32, 4, 4, near=True),
+    Tile(128, 0, 64, 8, 3, near=True),
 )
 NARROW_UNITS = (
     Tile(128, 0, 32, 4, 4),
-    Tile(128, 0, 64, 4, 3),
-    Tile(128, 0, 64, 4, 2),
-    Tile(64, 0, 64, 4, 3),
-    Tile(64, 0, 64, 4, 3, 128),
-    Tile(128, 0, 64, 8, 3),
-    Tile(128, 0, 64, 8, 3, 128),
+    Tile(128, 0, 32, 4, 4, near=True),
+    Tile(128, 0, 64, 4, 3, near=True),
+    Tile(128, 0, 64, 4, 2, near=True),
+    Tile(256, 0, 32, 8, 4, near=True),
+    Tile(256, 0, 64, 8, 2, near=True),
+    Tile(64, 0, 32, 4, 4, near=True),
+    Tile(64, 0, 64, 4, 3, 128, near=True),
 )
 THIRDS = (Tile(128, 64, 64, 4, 3), Tile(128, 128, 64, 4, 3), Tile(128, 128, 64, 8, 3))
 LAYERS = (
@@ -268,9 +270,10 @@ def folds(buckets: list[tuple[int, ...]]) -> list[dict[str, Any]]:
         weight, bias = torch.randn(7, 96, device="cuda"), torch.randn(1, device="cuda")
         out = torch.empty(batch, length, device="cuda")
         row: dict[str, Any] = {"layer": "fold", "batch": batch, "frames": frames}
-        for tall, warps in ((32, 4), (16, 4), (64, 4), (64, 8), (128, 8), (32, 2)):
-            launch = _fold[-(-length // tall), batch]
-            call = partial(launch, x, weight, bias, out, length, 96, 7, tall, 128, num_warps=warps)
+        for tall, warps in ((64, 4), (32, 4), (64, 2), (128, 4), (128, 8), (256, 8)):
+            launch = _fold[-(-length // (tall - 6)), batch]
+            given = (x, weight, bias, out, length, 96, 7, tall, 128, 8)
+            call = partial(launch, *given, num_warps=warps)
             row[f"{tall}x{warps}"] = round(graph_us(call), 1)
         print(row, flush=True)
         rows.append(row)

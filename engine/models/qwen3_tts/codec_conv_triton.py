@@ -16,7 +16,8 @@ from playhead.engine.models.qwen3_tts.codec_ops import Unit, Wave
 class Tile(NamedTuple):
     """How a kernel divides its work: output columns of time, of channels, inner products at a
     time; warps and pipeline stages; how many registers a thread may have (0: as many as it wants).
-    Where one program takes all channels, ``wide`` says whether in one padded product."""
+    Where one program takes all channels, ``wide`` says whether in one padded product, and ``near``
+    whether its inputs, which each tap reads again, go through the multiprocessor's own cache."""
 
     tall: int
     wide: int
@@ -24,6 +25,7 @@ class Tile(NamedTuple):
     warps: int
     stages: int
     registers: int = 0
+    near: bool = False
 
 
 def convolve(
@@ -112,7 +114,7 @@ def unit(
         wave.frequency, wave.height, wave.bias, _limit(x),
         rows, length, extended.shape[1], parts.dilation, before,
         past.stride(0), triton.cdiv(before, length), channels, taps,
-        raw, _held(x), x.is_cuda, tile.tall, first, second, tile.deep,
+        raw, _held(x), x.is_cuda, tile.near, tile.tall, first, second, tile.deep,
         num_warps=tile.warps, num_stages=tile.stages,
         maxnreg=tile.registers or None,
     )  # fmt: skip
@@ -242,12 +244,13 @@ def _ahead(step, inner, dilation, channels: tl.constexpr, deep: tl.constexpr):
 
 
 @triton.jit
-def _some(source, inside, everything: tl.constexpr):
+def _some(source, inside, everything: tl.constexpr, near: tl.constexpr):
     """What is inside, zeros elsewhere."""
-    if everything:  # noqa: SIM108 - the compiler takes one branch and drops the other
-        value = tl.load(source)
+    kept: tl.constexpr = ".ca" if near else ""
+    if everything:
+        value = tl.load(source, cache_modifier=kept)
     else:
-        value = tl.load(source, mask=inside, other=0.0)
+        value = tl.load(source, mask=inside, other=0.0, cache_modifier=kept)
     return value
 
 
@@ -271,7 +274,7 @@ def _unit(
     frequency, height, bias, limit,
     rows, length, columns, dilation, before, past_stride, turns,
     channels: tl.constexpr, taps: tl.constexpr,
-    raw: tl.constexpr, held: tl.constexpr, fast: tl.constexpr,
+    raw: tl.constexpr, held: tl.constexpr, fast: tl.constexpr, near: tl.constexpr,
     tall: tl.constexpr, first: tl.constexpr, second: tl.constexpr, deep: tl.constexpr,
 ):  # fmt: skip
     """``tall`` columns of time (of any streams), all channels: the first ``first`` and the rest."""
@@ -297,11 +300,11 @@ def _unit(
     for step in range(tl.cdiv(depth, deep)):
         inside_depth = step * deep + inner < depth
         ahead = _ahead(step, inner, dilation, channels, deep)
-        a = _some(source + ahead, inside_depth[None, :], whole_steps)
-        b = _some(kernel0 + step * deep, inside_depth[:, None], whole_steps)
+        a = _some(source + ahead, inside_depth[None, :], whole_steps, near)
+        b = _some(kernel0 + step * deep, inside_depth[:, None], whole_steps, False)
         t0 = tl.dot(a, b, t0, input_precision="ieee")
         if second > 0:
-            b = _some(kernel1 + step * deep, inside_depth[:, None], whole_steps)
+            b = _some(kernel1 + step * deep, inside_depth[:, None], whole_steps, False)
             t1 = tl.dot(a, b, t1, input_precision="ieee")
     y0 = _activate(
         t0, tl.load(inner_frequency + i0), tl.load(inner_height + i0), tl.load(inner_bias + i0),

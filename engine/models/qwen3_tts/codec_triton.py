@@ -11,7 +11,7 @@ from playhead.engine.models.qwen3_tts.codec_ops import Heads, TorchOps, Turn
 
 SNAKE_TILE = 2048  # elements
 GATE_TILE = 1024
-FOLD_TILE = 32  # samples
+FOLD_TILE = 64  # columns, of which the last few are the next tile's first
 
 
 class TritonOps(TorchOps):
@@ -117,9 +117,10 @@ class TritonOps(TorchOps):
         kernel = weight.shape[0]
         length = columns - kernel + 1
         out = extended.new_empty(batch, length, dtype=torch.float32)
-        _fold[(triton.cdiv(length, FOLD_TILE), batch)](
-            extended, weight, bias, out,
-            length, channels, kernel, FOLD_TILE, triton.next_power_of_2(channels),
+        _fold[(triton.cdiv(length, FOLD_TILE - kernel + 1), batch)](
+            extended, weight, bias, out, length, channels, kernel, FOLD_TILE,
+            # A matrix product takes at least 16 each way.
+            max(16, triton.next_power_of_2(channels)), max(8, triton.next_power_of_2(kernel)),
         )  # fmt: skip
         return out
 
@@ -292,17 +293,28 @@ def _attend(
 def _fold(
     x, weight, bias, out, length,
     channels: tl.constexpr, kernel: tl.constexpr, tall: tl.constexpr, width: tl.constexpr,
+    taps: tl.constexpr,
 ):  # fmt: skip
-    """``tall`` samples: every tap's channels multiplied and added up."""
-    sample = tl.program_id(0) * tall + tl.arange(0, tall)
+    """``tall`` columns by all taps as one product, then each sample's sum along the diagonal. A
+    weight is two numbers of the activations' precision, whose products lose nothing in float32."""
+    row = tl.arange(0, tall)
+    done: tl.constexpr = tall - kernel + 1
+    first = tl.program_id(0) * done
     batch = tl.program_id(1).to(tl.int64)
     channel = tl.arange(0, width)
-    wanted = (sample < length)[:, None] & (channel < channels)[None, :]
-    source = x + (batch * (length + kernel - 1) + sample[:, None]) * channels + channel[None, :]
-    total = tl.zeros((tall, width), tl.float32)
-    for tap in tl.static_range(kernel):
-        value = tl.load(source + tap * channels, mask=wanted, other=0.0).to(tl.float32)
-        here = tl.load(weight + tap * channels + channel, mask=channel < channels, other=0.0)
-        total += value * here[None, :]
-    samples = tl.sum(total, 1) + tl.load(bias)
-    tl.store(out + batch * length + sample, samples, mask=sample < length)
+    wanted = (first + row < length + kernel - 1)[:, None] & (channel < channels)[None, :]
+    source = x + (batch * (length + kernel - 1) + first + row[:, None]) * channels
+    value = tl.load(source + channel[None, :], mask=wanted, other=0.0)
+    part = tl.arange(0, 2 * taps)
+    tap = part % taps
+    known = (channel < channels)[:, None] & (tap < kernel)[None, :]
+    exact = tl.load(weight + tap[None, :] * channels + channel[:, None], mask=known, other=0.0)
+    high = exact.to(x.dtype.element_ty)
+    low = (exact - high.to(tl.float32)).to(x.dtype.element_ty)
+    halves = tl.where((part < taps)[None, :], high, low)
+    products = tl.dot(value, halves, input_precision="ieee")
+    along = tl.minimum(row[:, None] + tap[None, :], tall - 1)
+    samples = tl.sum(tl.gather(products, along, 0), 1) + tl.load(bias)
+    sample = first + row
+    target = out + batch * length + sample
+    tl.store(target, samples, mask=(row < done) & (sample < length))
