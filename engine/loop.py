@@ -157,6 +157,10 @@ class Engine:
         """A client is gone for good."""
         self._post(lambda _: self._scheduler.forget(client))
 
+    def paused(self, seconds: float, now: float, gateway: int = 0) -> None:
+        """The event loop of a gateway stood still for ``seconds`` until ``now``."""
+        self._post(lambda _: self._scheduler.meters.pauses.told(gateway, seconds, now))
+
     tells = True  # its figures are this process's own, unlike those of an engine elsewhere
 
     def stats(self) -> EngineStats:

@@ -58,6 +58,7 @@ class Survey:
         self._watch = watch
         self._frame_seconds = model.frame_samples / model.sample_rate
         self._least = 0.0  # seconds of lead that this machine itself needs
+        self._least_of: dict[int, float] = {}  # of gateways whose listeners need more
         self._need = 0.0  # seconds, at the last look
         self._turnaround = 0.0  # seconds that an urgent chunk takes from wish to delivery
 
@@ -67,7 +68,10 @@ class Survey:
         turn = Turn()
         settled = self._watch.release(free)
         needed = self._need = self._needed()
-        self._least = needed + PAUSES_AGAIN * self._meters.pauses.worst(now)
+        pauses = self._meters.pauses
+        self._least = needed + PAUSES_AGAIN * pauses.worst(now)
+        worse = pauses.elsewhere(now).items()
+        self._least_of = {gateway: needed + PAUSES_AGAIN * seconds for gateway, seconds in worse}
         self._turnaround = self._meters[Lane.URGENT].sojourn.quantile(0.5)
         for stream in self._watch.awake(now):
             useful = USEFUL[stream.may_step, stream.may_decode]
@@ -90,7 +94,8 @@ class Survey:
         limits, head = self._config.lead, stream.playhead
         lead = limits.for_unknown
         if limits.fixed is None and head.use_reports:
-            own = min(limits.unknown, self._least + head.one_way)
+            least = self._least_of.get(stream.request.gateway, self._least)
+            own = min(limits.unknown, least + head.one_way)
             lead = max(stream.learner.limit, own)
         return max(lead, stream.request.start_threshold + limits.least / 2)
 

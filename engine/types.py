@@ -90,6 +90,7 @@ class Request:
     language: str = "auto"  # of voices that speak several
     instruct: str = ""  # how to speak, in words, for voices that take it
     account: str = ""  # who is answerable: key of fairness, shared by its clients; "": the client
+    gateway: int = 0  # the process its listener is connected to; 0: the engine's own
 
     @property
     def payer(self) -> str:

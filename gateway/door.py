@@ -45,6 +45,9 @@ class EngineDoor(Protocol):
     def forget(self, client: str) -> None:
         """A client is gone for good."""
 
+    def paused(self, seconds: float, now: float) -> None:
+        """The event loop stood still for ``seconds`` until ``now``: leads should cover that."""
+
     def stats(self) -> EngineStats:
         """The state after the engine's last turn."""
 

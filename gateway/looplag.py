@@ -1,7 +1,9 @@
 """How late the event loop runs its callbacks.
 
 A timer is due every ``interval``; the time by which it fires late is the delay that every
-socket of this process suffers. Whatever keeps the interpreter busy shows here first.
+socket of this process suffers. Whatever keeps the interpreter busy shows here first, and so does a
+process that was stopped. The engine hears of each delay that is the worst of late, since listeners
+do: their leads cover it from then on.
 """
 
 import asyncio
@@ -9,23 +11,28 @@ from collections.abc import Callable
 from typing import Final
 
 from playhead.engine import clock
+from playhead.engine.pauses import Worst
 
 INTERVAL: Final = 0.1
 
 
 class LoopLag:
-    """Measures loop lag (seconds) and hands each sample to ``observe``."""
+    """Measures loop lag (seconds) and hands each sample to ``observe``; those that are worse than
+    what is remembered also to ``paused``, with the time."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         observe: Callable[[float], None],
+        paused: Callable[[float, float], None],
         *,
         interval: float = INTERVAL,
         now: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._loop = loop
         self._observe = observe
+        self._paused = paused
+        self._worst = Worst()
         self._interval = interval
         self._now = now
         self._due = 0.0
@@ -47,5 +54,9 @@ class LoopLag:
 
     def _fire(self) -> None:
         # uvloop's timers have millisecond steps and may fire a little early.
-        self._observe(max(0.0, self._now() - self._due))
+        now = self._now()
+        late = max(0.0, now - self._due)
+        self._observe(late)
+        if self._worst.note(late, now):
+            self._paused(late, now)
         self._arm()

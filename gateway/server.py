@@ -88,7 +88,7 @@ class GatewayServer:
         )
         self.gate = Gate(settings, self.access, self._arrivals, self.metrics, self._closed)
         self._watcher: asyncio.Task[None] | None = None
-        self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag)
+        self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag, self.hub.engine.paused)
         self._scrape = b""  # what the latest request for metrics is answered with
         self._site = HttpSite(
             load_pages() if pages is None else pages, self.readiness, lambda: self._scrape

@@ -160,6 +160,10 @@ class RemoteEngine(asyncio.Protocol):
         """A client is gone for good."""
         self._say(wire.Forget(client))
 
+    def paused(self, seconds: float, now: float) -> None:
+        """This process's event loop stood still for ``seconds`` until ``now``."""
+        self._say(wire.Paused(seconds, now))
+
     def stats(self) -> EngineStats:
         """The engine as it last told of itself."""
         return self._stats

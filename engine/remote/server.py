@@ -9,6 +9,7 @@ import socket
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
@@ -197,6 +198,8 @@ class Gateway(asyncio.Protocol):
             case wire.Forget(client):
                 self._clients.discard(client)
                 engine.forget(client)
+            case wire.Paused(seconds, now):
+                engine.paused(seconds, now, self._slot or 0)
             case wire.Look(number, utterances):
                 engine.look(utterances, lambda picture: self._saw(number, picture))
 
@@ -206,7 +209,7 @@ class Gateway(asyncio.Protocol):
         self._server.used(request.utterance)
         self._live.add(request.utterance)
         self._clients.add(request.client)
-        self._engine.submit(request)
+        self._engine.submit(replace(request, gateway=self._slot))
 
     def _saw(self, number: int, picture: EnginePicture) -> None:
         """Called on the engine's thread."""

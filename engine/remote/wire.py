@@ -88,6 +88,13 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag=7):
     utterances: list[int]
 
 
+class Paused(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The gateway's event loop stood still for so many seconds until ``now``."""
+
+    seconds: float
+    now: float
+
+
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=16):
     """The engine's first message. The gateway's utterances are ``first``, ``first + STRIDE``, …"""
 
@@ -137,7 +144,7 @@ class Dead(msgspec.Struct, frozen=True, array_like=True, tag=22):
     reason: str
 
 
-FromGateway: TypeAlias = Submit | Text | Cancel | Reported | Held | Delay | Forget | Look
+FromGateway: TypeAlias = Submit | Text | Cancel | Reported | Held | Delay | Forget | Look | Paused
 FromEngine: TypeAlias = Hello | Chunk | Warned | Ended | Stats | Tell | Picture | Dead
 
 

@@ -29,3 +29,15 @@ def test_the_worst_is_remembered_until_it_has_faded() -> None:
         pauses.turn(now)
         assert pauses.worst(now) >= now - due
     assert pauses.worst(2.3 + 3 * HALF_LIFE) == pytest.approx(0.3)
+
+
+def test_what_gateways_tell_counts_for_each_alone_where_it_is_worse() -> None:
+    pauses = Pauses()
+    pauses.expect(1.0)
+    pauses.turn(1.2)
+    pauses.told(1, 0.5, 2.0)
+    pauses.told(1, 0.3, 3.0)
+    pauses.told(2, 0.1, 3.0)
+    assert pauses.worst(3.0) == pytest.approx(0.2, rel=0.05)
+    assert pauses.elsewhere(3.0) == {1: pytest.approx(0.5, rel=0.05)}
+    assert pauses.elsewhere(2.0 + HALF_LIFE)[1] == pytest.approx(0.25)

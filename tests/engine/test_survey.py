@@ -1,11 +1,12 @@
 """One look: what could start, in which lane, in which order, and when to look again."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from doubles import FRAME, FRAME_SECONDS, HZ, MODEL, report, request
 from playhead.engine.events import Tally
-from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.lead import ENOUGH, LeadLearner, LeadLimits
 from playhead.engine.meters import Meters
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import PAD, PolicyConfig
@@ -125,6 +126,18 @@ def test_a_measured_margin_never_makes_everything_urgent_for_good() -> None:
     world.stream(sent=1.9, ready=20)
     world.meters[Lane.BACKGROUND].done(1.0, [30.0] * 200, 0.0)
     assert numbers(world.look())["background"] == [1]
+
+
+def test_a_gateway_that_stood_still_has_its_own_listeners_hold_more() -> None:
+    world = World(lead=None)
+    his, other = world.stream(1), world.stream(2)
+    his.request = replace(his.request, gateway=1)
+    for stream in (his, other):
+        stream.learner._observed = ENOUGH
+    world.meters.pauses.told(1, 0.5, 0.0)
+    world.look()
+    assert world.survey.lead(other) == LeadLimits().least
+    assert world.survey.lead(his) == pytest.approx(2 * GUESS + 1.0)
 
 
 # -- order ------------------------------------------------------------------------------------

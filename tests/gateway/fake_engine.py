@@ -78,6 +78,7 @@ class FakeEngine:
         self.reports: list[Report] = []
         self.delays: list[tuple[str, float]] = []
         self.forgotten: list[str] = []
+        self.pauses: list[tuple[float, float, int]] = []
         self.live: dict[int, Speech] = {}
         self.made: dict[int, int] = {}  # samples by utterance, ended ones too
         self.deliveries = 0
@@ -118,6 +119,9 @@ class FakeEngine:
 
     def forget(self, client: str) -> None:
         self.forgotten.append(client)
+
+    def paused(self, seconds: float, now: float, gateway: int = 0) -> None:
+        self.pauses.append((seconds, now, gateway))
 
     tells = True
 

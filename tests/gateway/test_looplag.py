@@ -22,8 +22,14 @@ class FakeLoop:
 
 
 def test_each_sample_is_the_lateness_of_one_timer() -> None:
-    loop, seen, clock = FakeLoop(), [], [100.0]
-    lag = LoopLag(loop, seen.append, interval=0.5, now=lambda: clock[0])  # type: ignore[arg-type]
+    loop, seen, told, clock = FakeLoop(), [], [], [100.0]
+    lag = LoopLag(
+        loop,  # type: ignore[arg-type]
+        seen.append,
+        lambda seconds, now: told.append((seconds, now)),
+        interval=0.5,
+        now=lambda: clock[0],
+    )
     lag.start()
     for late in (0.25, 0.0, -0.001):  # the last one fires a little early, as uvloop's do
         delay, fire = loop.timers.pop()
@@ -31,6 +37,7 @@ def test_each_sample_is_the_lateness_of_one_timer() -> None:
         clock[0] += delay + late
         fire()  # type: ignore[operator]
     assert seen == [0.25, 0.0, 0.0]
+    assert told == [(0.25, 100.75)], "what is worse than any of late"
     lag.stop()
     lag.stop()
     assert loop.cancelled == 1
@@ -40,7 +47,7 @@ def test_a_blocked_loop_is_seen() -> None:
     seen: list[float] = []
 
     async def main() -> None:
-        lag = LoopLag(asyncio.get_running_loop(), seen.append, interval=0.01)
+        lag = LoopLag(asyncio.get_running_loop(), seen.append, lambda *_: None, interval=0.01)
         lag.start()
         await asyncio.sleep(0.015)
         time.sleep(0.05)

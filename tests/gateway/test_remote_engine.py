@@ -131,6 +131,7 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
         gateway.engine.hold(number, ListenerState.PAUSED, 1.5)
         gateway.engine.delay("client", 0.03)
         gateway.engine.forget("client")
+        gateway.engine.paused(0.4, 2.0)
         seen: list[EnginePicture] = []
         gateway.engine.look([number, 5], seen.append)
         await until(lambda: seen)
@@ -138,6 +139,9 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
         assert engine.holds == [(number, ListenerState.PAUSED)]
         assert engine.delays == [("client", 0.03)]
         assert engine.forgotten == ["client"]
+        slot = gateway.first % wire.STRIDE
+        assert engine.pauses == [(0.4, 2.0, slot)]
+        assert [request.gateway for request in engine.requests] == [slot]
         assert set(seen[0].beliefs) == {number}
         gateway.engine.cancel(number)
         await until(lambda: gateway.finished(number))

@@ -49,6 +49,7 @@ FROM_GATEWAY = [
     wire.Held(7, None, 13.5),
     wire.Delay("client", 0.02),
     wire.Forget("client"),
+    wire.Paused(0.4, 12.5),
     wire.Look(5, [7, 8]),
 ]
 FROM_ENGINE = [
