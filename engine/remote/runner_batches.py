@@ -14,26 +14,52 @@ _MOST_FRAMES: Final = 255
 """Frames of a stream and step that are told as one byte."""
 
 
-def stepped(utterances: Sequence[int], results: Sequence[StepResult], uncaptured: int) -> Stepped:
-    """The answer to a step. Raises ``RuntimeError`` where ``results`` are not those of the batch:
-    the other side has only the order to go by."""
-    if [result.utterance for result in results] != list(utterances):
-        raise RuntimeError("the model's answers are not those of the batch")
-    told = {
-        place: result
-        for place, result in enumerate(results)
-        if result.hungry
+class StepAnswers:
+    """Packs results of steps. A runner that gives a stream the same object again, as long as there
+    is nothing but a frame to tell, has it looked at once. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._plain: dict[int, StepResult] = {}
+
+    def close(self, utterance: int) -> None:
+        """It is stepped no more. Any thread."""
+        self._plain.pop(utterance, None)
+
+    def pack(
+        self, utterances: Sequence[int], results: Sequence[StepResult], uncaptured: int
+    ) -> Stepped:
+        """The answer to a step. Raises ``RuntimeError`` where ``results`` are not those of the
+        batch: the other side has only their order to go by."""
+        if len(results) != len(utterances):
+            raise _foreign()
+        frames = [result.frames for result in results]
+        known = map(self._plain.get, utterances)
+        told: dict[int, StepResult] = {}
+        for place in [p for p, (a, b) in enumerate(zip(results, known, strict=True)) if a is not b]:
+            result = results[place]
+            if result.utterance != utterances[place]:
+                raise _foreign()
+            if _says_more(result):
+                told[place], frames[place] = result, 0
+            else:
+                self._plain[result.utterance] = result
+        return Stepped(bytes(frames), told, uncaptured)
+
+
+def _foreign() -> RuntimeError:
+    return RuntimeError("the model's answers are not those of the batch")
+
+
+def _says_more(result: StepResult) -> bool:
+    return bool(
+        result.hungry
         or result.ended
         or result.boundary
         or result.error is not None
         or result.words
         or result.warnings
         or result.frames > _MOST_FRAMES
-    }
-    frames = [result.frames for result in results]
-    for place in told:
-        frames[place] = 0
-    return Stepped(bytes(frames), told, uncaptured)
+    )
 
 
 class StepResults:

@@ -25,9 +25,9 @@ from playhead.engine.types import Lane, Pcm, Request, Runner
 
 log: Final = logging.getLogger(__name__)
 
-ENDS_WITHIN: Final = 5.0
-"""Seconds that this process may still take once its engine is gone. A device that hangs would keep
-it for ever, and its memory with it."""
+ENDS_WITHIN: Final = 20.0
+"""Seconds that this process may still take once its engine is gone: letting go of a device takes
+some. One that hangs would keep it for ever, and its memory with it."""
 
 _NOTHING: Final = wire.encode([])[4:]
 
@@ -117,6 +117,7 @@ class RunnerHost:
         self._uncaptured = hosted.uncaptured
         self._control = control
         self._open: set[int] = set()
+        self._answers = batches.StepAnswers()
 
     def start(self, lines: Sequence[LaneLine]) -> None:
         """Serve the lanes' lines, in the order of ``LANES``."""
@@ -166,6 +167,7 @@ class RunnerHost:
 
     def _leave(self, utterance: int) -> None:
         self._open.discard(utterance)
+        self._answers.close(utterance)
         try:
             self._runner.close(utterance)
         except Exception:
@@ -183,7 +185,7 @@ class RunnerHost:
         try:
             if isinstance(work, wire.Step):
                 results = self._runner.step(work.utterances)
-                return batches.stepped(work.utterances, results, self._uncaptured()), ()
+                return self._answers.pack(work.utterances, results, self._uncaptured()), ()
             return batches.decoded(self._runner.decode(work.chunks))
         except Exception as fault:
             # Top of the lane's thread. What gets here broke the whole batch, and only that, unless

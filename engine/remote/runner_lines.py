@@ -15,7 +15,8 @@ LANES: Final = tuple(Lane)
 BUFFER: Final = 4 * 2**20
 """Bytes that a line should hold, so that sound is not handed over in many small pieces. The system
 may allow less."""
-READ: Final = 2**18
+READ: Final = 2**16
+SILENCE: Final = np.empty(0, np.float32)
 MOST_PIECES: Final = 512
 """Of one call: the system takes 1024."""
 
@@ -54,8 +55,7 @@ class LaneLine:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._head = bytearray(wire.HEAD.size)
-        self._body = bytearray(2**16)
+        self._room = memoryview(bytearray(READ))
 
     def send(self, message: wire.Work | wire.Done, sound: Sequence[Pcm] = ()) -> None:
         """Send one message."""
@@ -78,25 +78,37 @@ class LaneLine:
         return wire.work(body)
 
     def _receive(self) -> tuple[memoryview, Pcm]:
-        self._fill(memoryview(self._head))
-        size, sound_bytes = wire.lengths(self._head)
-        if size > len(self._body):
-            self._body = bytearray(size)
-        body = memoryview(self._body)[:size]
-        self._fill(body)
-        sound = np.empty(sound_bytes // 4, np.float32)
-        self._fill(sound.data.cast("B"))
-        return body, sound
+        """The MessagePack of one message, which stays until the next one is received, and its
+        sound. Nothing follows it before it is answered: a message without much sound is taken
+        by one call."""
+        have = self._more(self._room, 0, wire.HEAD.size)
+        size, sound = wire.lengths(self._room[: wire.HEAD.size])
+        end = wire.HEAD.size + size
+        if end > len(self._room):
+            larger = memoryview(bytearray(end))
+            larger[:have] = self._room[:have]
+            self._room = larger
+        have = self._more(self._room, have, end)
+        body = self._room[wire.HEAD.size : end]
+        if not sound:
+            return body, SILENCE
+        pcm = np.empty(sound // SILENCE.itemsize, np.float32)
+        room = pcm.data.cast("B")
+        room[: have - end] = self._room[end:have]
+        self._more(room, have - end, sound)
+        return body, pcm
 
-    def _fill(self, room: memoryview) -> None:
+    def _more(self, room: memoryview, have: int, wanted: int) -> int:
+        """Receive until ``room`` holds at least ``wanted`` bytes, of which it has ``have``."""
         try:
-            while room:
-                got = self._sock.recv_into(room, len(room), socket.MSG_WAITALL)
+            while have < wanted:
+                got = self._sock.recv_into(room[have:])
                 if not got:
                     raise Hangup("the other side has closed the line")
-                room = room[got:]
+                have += got
         except OSError as error:
             raise Hangup(str(error)) from error
+        return have
 
     def close(self) -> None:
         """Let go of the line; whoever waits on it, on either side, hears a hangup."""

@@ -43,7 +43,7 @@ log: Final = logging.getLogger(__name__)
 
 KNOWN_WITHIN: Final = 0.5
 """Seconds from a process's last word to its exit status."""
-ENDS_WITHIN: Final = 8.0
+ENDS_WITHIN: Final = 25.0
 """Seconds for which the model's process may let go of its device. It ends itself before."""
 
 
@@ -135,8 +135,12 @@ class RunnerProxy:
         ).start()
 
     def end(self) -> None:
-        """Let the model's process end, and wait until it has let go of its device: bounded."""
+        """Let the model's process end, and wait until it has let go of its device: bounded. One
+        that is still at work, for which the lanes have not waited, is killed."""
         self._ending = True
+        if any(turn.locked() for turn in self._turns.values()):
+            log.error("the model's process is at work that does not end, and is killed")
+            self._process.kill()
         hang_up(self._control)
         for line in self._lines.values():
             line.close()

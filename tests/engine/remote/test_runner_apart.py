@@ -190,15 +190,24 @@ def test_the_engine_ends_with_its_model_and_says_why(text: str, why: str) -> Non
         assert str(made.dead) == why
 
 
-def test_a_step_that_does_not_come_back_is_noticed_and_its_process_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(runner_proxy, "ENDS_WITHIN", 0.5)
+def test_a_step_that_does_not_come_back_is_noticed_and_its_process_ended() -> None:
     with engine(stuck_after=0.3) as (made, ear, runner):
         say(made, 1, "3")
         assert ear.finished(1).reason is Finish.FAILED
         assert "has not come back" in str(made.dead)
-    assert gone(runner.pid)
+        made.stop()
+        began = time.monotonic()
+        runner.end()
+        assert time.monotonic() - began < 5.0
+    assert runner._process.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_proxy, "ENDS_WITHIN", 0.2)
+    runner = start(PROGRAM, b"fake")
+    os.kill(runner.pid, signal.SIGSTOP)
+    runner.end()
+    assert runner._process.returncode == -signal.SIGKILL
 
 
 def test_signals_are_for_the_engine() -> None:

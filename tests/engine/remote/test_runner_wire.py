@@ -75,7 +75,7 @@ def test_work_arrives_as_it_was(message: wire.Work) -> None:
 
 
 def over(utterances: list[int], results: list[StepResult]) -> list[StepResult]:
-    body, _ = lane(wire.letter(batches.stepped(utterances, results, 3)))
+    body, _ = lane(wire.letter(batches.StepAnswers().pack(utterances, results, 3)))
     answer = wire.done(body)
     assert isinstance(answer, wire.Stepped)
     assert answer.uncaptured == 3
@@ -111,10 +111,10 @@ def test_results_of_steps_arrive_as_they_were(result: StepResult) -> None:
 def test_a_result_that_tells_frames_alone_is_made_once() -> None:
     there = batches.StepResults()
     there.open(5)
-    answer = batches.stepped([5], [plain(5, 2)], 0)
+    answer = batches.StepAnswers().pack([5], [plain(5, 2)], 0)
     (first,) = there.unpack([5], answer)
     assert there.unpack([5], answer)[0] is first
-    assert there.unpack([5], batches.stepped([5], [plain(5, 1)], 0)) == [plain(5, 1)]
+    assert there.unpack([5], batches.StepAnswers().pack([5], [plain(5, 1)], 0)) == [plain(5, 1)]
     there.close(5)
     there.close(5)
     with pytest.raises(KeyError):
@@ -124,7 +124,19 @@ def test_a_result_that_tells_frames_alone_is_made_once() -> None:
 @pytest.mark.parametrize("answers", [[], [4], [5, 4], [4, 5, 6]])
 def test_answers_of_others_break_the_batch_where_they_are_made(answers: list[int]) -> None:
     with pytest.raises(RuntimeError, match="not those of the batch"):
-        batches.stepped([4, 5], [plain(number, 1) for number in answers], 0)
+        batches.StepAnswers().pack([4, 5], [plain(number, 1) for number in answers], 0)
+
+
+def test_what_a_runner_gives_again_is_looked_at_once() -> None:
+    here = batches.StepAnswers()
+    result = plain(5, 2)
+    first = here.pack([5], [result], 0)
+    object.__setattr__(result, "utterance", 6)  # nobody does: it shows that it is not read
+    assert here.pack([5], [result], 0) == first
+    here.close(5)
+    here.close(5)
+    with pytest.raises(RuntimeError, match="not those of the batch"):
+        here.pack([5], [result], 0)
 
 
 def test_answers_that_do_not_fit_are_no_answers() -> None:
