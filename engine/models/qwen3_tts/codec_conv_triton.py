@@ -171,11 +171,13 @@ def _remember(active, past, start, place, history, past_start, step, turns, insi
 @triton.jit
 def _close(
     total, whole, active, past, frequency, height, bias, limit, stream, column, inside, channel,
-    length, before, past_stride, turns, out: tl.constexpr, channels: tl.constexpr,
+    first, length, before, past_stride, turns, out: tl.constexpr, channels: tl.constexpr,
     adds: tl.constexpr, raw: tl.constexpr, held: tl.constexpr, fast: tl.constexpr,
+    tall: tl.constexpr,
 ):  # fmt: skip
-    """Add what is there, activate, write: the end of every kernel here. ``total``: some columns of
-    time by some of ``out`` channels, which are r columns of ``channels`` side by side."""
+    """Add what is there, activate, write: the end of every kernel here. ``total``: ``tall`` columns
+    of time, from the row ``first`` on, by some of ``out`` channels, which are r columns of
+    ``channels`` side by side."""
     inside = inside[:, None] & (channel < out)[None, :]
     index = tl.minimum(channel, out - 1) % channels
     where = column[:, None] * out + channel[None, :]
@@ -192,9 +194,11 @@ def _close(
     history = before * channels
     start = stream * (length * out + history)
     tl.store(active + start + history + where, total.to(active.dtype.element_ty), mask=inside)
-    _remember(
-        active, past, start, where, history, stream * past_stride, length * out, turns, inside
-    )
+    begin = first % length
+    if (begin < before) | (begin + tall > length):  # a stream begins here: few programs see that
+        _remember(
+            active, past, start, where, history, stream * past_stride, length * out, turns, inside
+        )
 
 
 @triton.jit(do_not_specialize=["rows", "length", "columns", "dilation", "before", "turns"])
@@ -226,7 +230,8 @@ def _convolve(
         total = tl.dot(a, b, total, input_precision="ieee")
     _close(
         total, whole, active, past, frequency, height, bias, limit, stream, column, inside, channel,
-        length, before, past_stride, turns, out, channels, adds, raw, held, fast,
+        tl.program_id(1) * tall, length, before, past_stride, turns, out, channels,
+        adds, raw, held, fast, tall,
     )  # fmt: skip
 
 
@@ -319,11 +324,13 @@ def _unit(
     total = _mixed(y0, y1, mix, c0, channels, first, second)
     _close(
         total, whole, active, past, frequency, height, bias, limit, stream, column, inside, c0,
-        length, before, past_stride, turns, channels, channels, True, raw, held, fast,
+        tl.program_id(0) * tall, length, before, past_stride, turns, channels, channels,
+        True, raw, held, fast, tall,
     )  # fmt: skip
     if second > 0:
         total = _mixed(y0, y1, mix, c1, channels, first, second)
         _close(
             total, whole, active, past, frequency, height, bias, limit, stream, column, inside, c1,
-            length, before, past_stride, turns, channels, channels, True, raw, held, fast,
+            tl.program_id(0) * tall, length, before, past_stride, turns, channels, channels,
+            True, raw, held, fast, tall,
         )  # fmt: skip
