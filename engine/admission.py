@@ -10,14 +10,10 @@ until it ends: a second of speech a second.
 """
 
 import math
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from playhead.engine.capacity import Capacity
-from playhead.engine.ledger import ServiceLedger
-from playhead.engine.places import TAKEN, staying, takes_part
+from playhead.engine.places import TAKEN
 from playhead.engine.policy import PolicyConfig, Refusal
-from playhead.engine.stream import Stream
 
 SAFE = 0.6
 """Seconds of runway that everybody should have soon: the least lead."""
@@ -52,35 +48,6 @@ class Load:
     cost: float
     accounts: int = 1  # that are being served, with the one that asks
     own: int = 0  # live utterances of the one that asks
-
-
-def measure(
-    streams: Collection[Stream],
-    ledger: ServiceLedger,
-    capacity: Capacity,
-    config: PolicyConfig,
-    payer: str,
-    now: float,
-) -> Load:
-    """The load at ``now``, as an utterance of ``payer`` finds it. Where only places count, nobody
-    looks at what every single listener holds."""
-    there = staying(streams, now)
-    spare = len(streams) - len(there)
-    own = ledger.live(payer)
-    accounts = ledger.clients
-    if spare:
-        payers = [stream.request.payer for stream in there]
-        own, accounts = payers.count(payer), len(set(payers))
-    costs = math.isfinite(config.max_utilisation)
-    playing = sum(takes_part(stream, now) for stream in there) if costs else len(there)
-    return Load(
-        live=len(there),
-        playing=playing,
-        missing=missing(streams, now) if costs else 0.0,
-        cost=capacity.cost(playing + 1) if costs else 0.0,
-        accounts=accounts + (own == 0),
-        own=own,
-    )
 
 
 def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
@@ -120,14 +87,3 @@ def _share(load: Load, workers: int, config: PolicyConfig) -> float:
 
 def _overloaded(message: str, retry_after: float) -> Refusal:
     return Refusal("overloaded", message, retry_after)
-
-
-def missing(streams: Iterable[Stream], now: float) -> float:
-    """Seconds of speech that listeners lack to be safe: those that play, or wait to."""
-    lacking = (SAFE - s.playhead.runway(now) for s in streams if not _cared_for(s))
-    return sum(seconds for seconds in lacking if seconds > 0.0)
-
-
-def _cared_for(stream: Stream) -> bool:
-    """Nothing more has to be made for it, or not now."""
-    return stream.dead or stream.playhead.frozen or stream.spoken

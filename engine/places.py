@@ -6,7 +6,7 @@ house the one that has been gone longest gives it to a newcomer. Who comes back 
 on if the lanes still have its share.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from playhead.engine.stream import Stream
@@ -41,12 +41,7 @@ def takes_part(stream: Stream, now: float) -> bool:
     return not stream.playhead.frozen
 
 
-def staying(streams: Iterable[Stream], now: float) -> list[Stream]:
-    """All whose slot cannot be had at once."""
-    return [stream for stream in streams if not expendable(stream, now)]
-
-
-def longest_gone(streams: Collection[Stream], now: float) -> Stream | None:
+def longest_gone(streams: Iterable[Stream], now: float) -> Stream | None:
     """Who gives its slot away."""
     found = [stream for stream in streams if expendable(stream, now)]
     return min(found, key=lambda stream: stream.away_since or 0.0, default=None)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 from playhead.engine import admission, places
 from playhead.engine.capacity import Capacity
+from playhead.engine.census import Census
 from playhead.engine.clients import Clients
 from playhead.engine.events import NONE, Fault, Outbox, Tally, broken
 from playhead.engine.meters import Meters
@@ -48,6 +49,7 @@ class Scheduler:
         self._streams: dict[int, Stream] = {}
         self._clients = Clients(config.lead)
         self._shares = Shares(self._frame_seconds)
+        self._census = Census(self._streams, self._shares.accounts)
         self.dispatcher = Dispatcher(lanes)
         self._out = Outbox()
         self._watch = Watch()
@@ -70,7 +72,7 @@ class Scheduler:
         if refusal:
             self.tally.refused += 1
         elif self.live >= self.config.max_live:
-            self._displace(places.longest_gone(self.streams(), now), places.GIVEN_AWAY)
+            self._displace(self._census.longest_gone(now), places.GIVEN_AWAY)
         return refusal
 
     def enter(self, request: Request, now: float) -> None:
@@ -86,6 +88,7 @@ class Scheduler:
         self._clients.join(stream)
         self._watch.touch(stream)
         self._shares.join(request)
+        self._census.enter()
 
     def text(self, utterance: int, steppable: bool) -> None:
         """Text arrived; ``steppable`` when a backbone step would now yield something."""
@@ -124,8 +127,7 @@ class Scheduler:
             if refusal := admission.crowded_out(load, self.lanes.workers, self.config):
                 self._displace(stream, refusal.message)
                 return
-        places.note_hold(stream, state, now)
-        stream.playhead.hold(state, now)
+        self._census.hold(stream, state, now)
         self._watch.touch(stream)
 
     def delay(self, client: str, one_way: float) -> None:
@@ -282,6 +284,7 @@ class Scheduler:
         self._clients.leave(stream)
         self._watch.forget(stream)
         self._shares.leave(stream, self.capacity)
+        self._census.leave(stream)
         self._out.close(stream.request.utterance)
 
     def _displace(self, stream: Stream | None, why: str) -> None:
@@ -290,9 +293,7 @@ class Scheduler:
         self._end(stream, Finish.FAILED, Fault("overloaded", why, admission.COME_BACK))
 
     def _load(self, request: Request, now: float) -> admission.Load:
-        return admission.measure(
-            self.streams(), self._shares.accounts, self.capacity, self.config, request.payer, now
-        )
+        return self._census.load(self.capacity, self.config, request.payer, now)
 
     def _live(self, utterance: int) -> Stream | None:
         stream = self._streams.get(utterance)

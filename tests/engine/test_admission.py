@@ -3,8 +3,6 @@
 import math
 from dataclasses import replace
 
-import pytest
-from doubles import HZ, request
 from playhead.engine.admission import (
     CAUGHT_UP,
     COME_BACK,
@@ -14,21 +12,12 @@ from playhead.engine.admission import (
     SOON,
     Load,
     crowded_out,
-    measure,
-    missing,
     refusal,
 )
-from playhead.engine.capacity import Capacity
-from playhead.engine.lead import LeadLearner, LeadLimits
-from playhead.engine.ledger import ServiceLedger
-from playhead.engine.places import TAKEN, note_hold
-from playhead.engine.playhead import Playhead
-from playhead.engine.policy import LaneLimits, PolicyConfig
-from playhead.engine.stream import Stream
-from playhead.engine.types import PLACE_KEPT, Lane, ListenerState
+from playhead.engine.places import TAKEN
+from playhead.engine.policy import PolicyConfig
 
 CONFIG = PolicyConfig(max_live=10, max_utilisation=0.9)
-ONE = LaneLimits(1, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 1))
 CALM = Load(live=3, playing=3, missing=0.0, cost=0.1)
 
 
@@ -110,69 +99,6 @@ def test_shares_follow_the_measured_cost() -> None:
     assert 8 * 0.1 / CONFIG.max_utilisation > CROWDED
     assert why(load) == ""
     assert "share" in why(replace(load, own=4))
-
-
-def stream(sent: float = 0.0) -> Stream:
-    made = Stream(request(1), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
-    if sent:
-        made.playhead.on_sent(round(sent * HZ), 0.0)
-    return made
-
-
-def test_missing_is_what_listeners_lack() -> None:
-    assert missing([], 0.0) == 0.0
-    assert missing([stream(), stream(0.2), stream(5.0)], 0.0) == pytest.approx(2 * SAFE - 0.2)
-    assert missing([stream(5.0)], 4.9) == pytest.approx(SAFE - 0.1)
-
-
-def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:
-    over, held, spoken = stream(), stream(), stream()
-    over.dead = True
-    held.playhead.hold(ListenerState.PAUSED, 0.0)
-    spoken.ended, spoken.ready, spoken.taken = True, 4, 4
-    assert missing([over, held, spoken], 0.0) == 0.0
-    spoken.taken = 3
-    assert missing([spoken], 0.0) == SAFE
-
-
-def test_the_load_is_measured() -> None:
-    ledger, capacity = ServiceLedger(), Capacity(ONE)
-    for account in ("a", "a", "b"):
-        ledger.join(account)
-    held = stream()
-    held.playhead.hold(ListenerState.PAUSED, 0.0)
-    streams = [stream(), stream(0.2), held]
-    load = measure(streams, ledger, capacity, PolicyConfig(), "a", 0.0)
-    assert (load.live, load.playing, load.cost) == (3, 2, 0.0)
-    assert (load.accounts, load.own) == (2, 2)
-    assert load.missing == pytest.approx(2 * SAFE - 0.2)
-    assert measure(streams, ledger, capacity, PolicyConfig(), "new", 0.0).accounts == 3
-
-
-def test_where_only_places_count_no_listener_is_looked_at() -> None:
-    places = PolicyConfig(max_utilisation=math.inf)
-    load = measure([stream(0.2)], ServiceLedger(), Capacity(ONE), places, "a", 0.0)
-    assert (load.live, load.playing, load.missing) == (1, 1, 0.0)
-
-
-def cut(payer: str, at: float) -> Stream:
-    made = Stream(request(1, account=payer), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
-    made.playhead.hold(ListenerState.SUSPENDED, at)
-    note_hold(made, ListenerState.SUSPENDED, at)
-    return made
-
-
-def test_who_was_cut_off_counts_for_a_while_and_then_no_more() -> None:
-    ledger, capacity = ServiceLedger(), Capacity(ONE)
-    streams = [cut("a", 0.0), cut("b", 5.0)]
-    for account in ("a", "b"):
-        ledger.join(account)
-    early = measure(streams, ledger, capacity, CONFIG, "a", PLACE_KEPT - 0.1)
-    assert (early.live, early.playing, early.accounts, early.own) == (2, 2, 2, 1)
-    late = measure(streams, ledger, capacity, CONFIG, "a", PLACE_KEPT)
-    assert (late.live, late.playing, late.accounts, late.own) == (1, 1, 2, 0)
-    last = measure(streams, ledger, capacity, CONFIG, "a", PLACE_KEPT + 5.0)
-    assert (last.live, last.playing, last.accounts, last.own) == (0, 0, 1, 0)
 
 
 def test_who_comes_back_late_goes_on_if_its_share_is_still_there() -> None:

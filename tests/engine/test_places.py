@@ -8,7 +8,6 @@ from playhead.engine.places import (
     gone,
     longest_gone,
     note_hold,
-    staying,
     takes_part,
 )
 from playhead.engine.playhead import Playhead
@@ -64,5 +63,4 @@ def test_the_one_that_is_gone_longest_gives_its_slot() -> None:
     streams = [here, second, first, fresh]
     now = PLACE_KEPT + 2.0
     assert longest_gone(streams, now) is first
-    assert staying(streams, now) == [here, fresh]
     assert longest_gone([here, fresh], now) is None

@@ -1,0 +1,97 @@
+"""Who is being spoken to, counted so that one more costs about the same however many there are.
+
+What changes at a known event (somebody comes, ends, is cut off) is kept as it happens. What only
+time changes, which is how much each listener holds, needs a look at all of them: it is taken anew
+when it is older than its own cost allows, and moved on by events in between. Pure.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from playhead.engine import places
+from playhead.engine.admission import SAFE, Load
+from playhead.engine.capacity import Capacity
+from playhead.engine.ledger import ServiceLedger
+from playhead.engine.policy import PolicyConfig
+from playhead.engine.stream import Stream
+from playhead.engine.types import ListenerState
+
+FRESH_EACH: Final = 40e-6
+"""Seconds for which a look stays good, per stream that it looked at: some thirty times what looking
+takes, so that it never takes more than a few hundredths of the engine's thread."""
+
+FEW: Final = 64
+"""Streams that are looked at every time."""
+
+
+class Census:
+    """Counts over ``streams``, all live utterances, and ``ledger``, their accounts, both of which
+    the scheduler keeps."""
+
+    def __init__(self, streams: Mapping[int, Stream], ledger: ServiceLedger) -> None:
+        self._streams = streams
+        self._ledger = ledger
+        self._away: dict[int, Stream] = {}
+        self._playing = 0
+        self._missing = 0.0  # seconds of speech
+        self._looked = -math.inf
+        self._good_for = 0.0  # seconds
+
+    def enter(self) -> None:
+        """One more is live, and lacks everything."""
+        self._playing += 1
+        self._missing += SAFE
+
+    def leave(self, stream: Stream) -> None:
+        """``stream`` has given its slot back."""
+        self._away.pop(stream.request.utterance, None)
+        self._playing = max(0, self._playing - (not stream.playhead.frozen))
+
+    def hold(self, stream: Stream, state: ListenerState | None, now: float) -> None:
+        """Freeze its listener, or let it go on with ``None``."""
+        places.note_hold(stream, state, now)
+        stream.playhead.hold(state, now)
+        if stream.away_since is None:
+            self._away.pop(stream.request.utterance, None)
+        else:
+            self._away[stream.request.utterance] = stream
+
+    def longest_gone(self, now: float) -> Stream | None:
+        """Who gives its slot away."""
+        return places.longest_gone(self._away.values(), now)
+
+    def load(self, capacity: Capacity, config: PolicyConfig, payer: str, now: float) -> Load:
+        """The load at ``now``, as an utterance of ``payer`` finds it. Where only places count,
+        nobody looks at what every single listener holds."""
+        spare = [s.request.payer for s in self._away.values() if places.expendable(s, now)]
+        live = len(self._streams) - len(spare)
+        gone = Counter(spare)
+        own = self._ledger.live(payer) - gone[payer]
+        accounts = self._ledger.clients
+        accounts -= sum(count == self._ledger.live(name) for name, count in gone.items())
+        accounts += own == 0
+        if not math.isfinite(config.max_utilisation):
+            return Load(live, live, 0.0, 0.0, accounts, own)
+        self._look(now)
+        cost = capacity.cost(self._playing + 1)
+        return Load(live, self._playing, self._missing, cost, accounts, own)
+
+    def _look(self, now: float) -> None:
+        """Count who plays, and the seconds of speech that these lack to be safe, unless that was
+        done just now. Nothing more has to be made for the dead and the spoken, or not now for those
+        who are held."""
+        if now - self._looked < self._good_for:
+            return
+        playing, lacking = 0, 0.0
+        for stream in self._streams.values():
+            if stream.away_since is None and not (head := stream.playhead).frozen:
+                playing += 1
+                if (held := head.runway(now)) < SAFE and not (stream.dead or stream.spoken):
+                    lacking += SAFE - held
+            elif stream.away_since is not None:
+                playing += places.takes_part(stream, now)
+        self._playing, self._missing = playing, lacking
+        self._looked = now
+        self._good_for = FRESH_EACH * max(0, len(self._streams) - FEW)
