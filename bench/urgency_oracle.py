@@ -18,7 +18,8 @@ from playhead.engine.lead import STEADY, LeadLearner, LeadLimits
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_client import Call
 from playhead.engine.sim_listener import Mix
-from playhead.engine.simulator import Outcome, Scenario, Simulator
+from playhead.engine.sim_outcome import Outcome
+from playhead.engine.simulator import Scenario, Simulator
 from playhead.engine.types import Report, Urgency
 
 AHEAD = 2.0

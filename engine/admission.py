@@ -23,6 +23,14 @@ SOON = 0.2
 burst of newcomers would else be let in all at once, and first chunks, being small, cost twice or
 three times what speech does later."""
 
+RUSH = 0.45
+"""Seconds of the urgent lane that may be owed, where it is one lane of its own: newcomers pass
+through it until they are safe, in chunks that take several times what speech does later."""
+
+ROOM = 0.3
+"""Share of the machine that must be free for all of that: those let in at once sink together, the
+deeper the fuller it is."""
+
 CAUGHT_UP = 1.0
 """Seconds in which what is owed must be made good, out of what those who play leave of the lanes.
 A machine that is nearly full makes up for a bad moment slowly, and the next one comes."""
@@ -48,6 +56,9 @@ class Load:
     cost: float
     accounts: int = 1  # that are being served, with the one that asks
     own: int = 0  # live utterances of the one that asks
+    urgent: float = (
+        0.0  # seconds of the urgent lane per second of speech, where it is one of its own
+    )
 
 
 def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
@@ -65,6 +76,11 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
     if owed > most and math.isfinite(config.max_utilisation):
         work = f"{owed:.1f} s of work are owed to those who were let in just now"
         return _overloaded(work, min(COME_BACK, owed - most + SOON / 4))
+    rush = (load.missing + SAFE) * load.urgent
+    most = RUSH * min(1.0, (1.0 - load.playing * load.cost / workers) / ROOM)
+    if rush > max(0.0, most):
+        work = f"{rush:.1f} s of first chunks are owed to those who were let in just now"
+        return _overloaded(work, min(COME_BACK, rush - most + SOON / 4))
     crowded = max(utilisation / config.max_utilisation, (load.live + 1) / config.max_live)
     if crowded > CROWDED and load.own + 1 > _share(load, workers, config):
         mine = f"{load.own} utterances are this account's share of a crowded machine"

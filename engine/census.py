@@ -76,7 +76,8 @@ class Census:
             return Load(live, live, 0.0, 0.0, accounts, own)
         self._look(now)
         cost = capacity.cost(self._playing + 1)
-        return Load(live, self._playing, self._missing, cost, accounts, own)
+        urgent = capacity.urgent(math.ceil(self._missing / SAFE) + 1)
+        return Load(live, self._playing, self._missing, cost, accounts, own, urgent)
 
     def _look(self, now: float) -> None:
         """Count who plays, and the seconds of speech that these lack to be safe, unless that was

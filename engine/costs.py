@@ -4,10 +4,12 @@ A table answers in seconds of a lane. The figures' sources are named where they 
 measures others makes another table.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 
 from playhead.engine.capacity import Capacity
 from playhead.engine.policy import LaneLimits
+from playhead.engine.sim_device import Slows
 from playhead.engine.types import Lane, ModelInfo
 
 
@@ -24,11 +26,21 @@ class CostTable:
     urgent_rate: float  # audio decoded per second on the urgent lane
     background_rate: float  # and on the background lane
     background_slowdown: float  # of the fixed part there
-    urgent_stops_lm: bool  # the urgent lane takes the whole device
+    slows: Slows = field(default_factory=dict)  # by what lanes slow each other down
+    ahead_from: int = 0  # streams in a step from which the device makes a frame ahead; 0: never
+    prompt: float = 0.0  # to read one new stream's text, beside a step
+    turn_fixed: float = 0.0  # of the engine's thread, for one turn
+    turn_each: float = 0.0  # and for each step, chunk and report that it takes or hands over
 
-    def step(self, streams: int) -> float:
-        """One LM step of ``streams`` streams."""
-        return self.step_fixed + self.step_per_stream * streams
+    def step_frames(self, streams: int) -> int:
+        """Frames that each running stream gets of one LM step of ``streams``."""
+        return self.model.step_frames if streams >= self.ahead_from else 1
+
+    def step(self, streams: int, new: int = 0) -> float:
+        """One LM step of ``streams`` streams, ``new`` ones among them."""
+        made = self.step_fixed + self.step_per_stream * streams
+        times = self.step_frames(streams) if self.ahead_from else 1
+        return times * made + self.prompt * new
 
     def decode(self, lane: Lane, audio: float) -> float:
         """A codec batch of ``audio`` seconds in all."""
@@ -49,11 +61,28 @@ class CostTable:
 
     def _rehearse(self, capacity: Capacity, lane: Lane, batch: int, frame: float) -> None:
         if lane is Lane.LM:
-            capacity.note(lane, self.step(batch), batch, batch * self.model.step_frames * frame)
+            audio = batch * self.step_frames(batch) * frame
+            capacity.note(lane, self.step(batch), batch, audio)
             return
         for frames in self.model.chunk_frames:
             audio = batch * frames * frame
             capacity.note(lane, self.decode(lane, audio), batch, audio)
+
+
+def smaller(table: CostTable, times: int) -> CostTable:
+    """A machine that is full with so many times fewer streams and otherwise behaves alike: each
+    stream costs more, batches hold fewer."""
+    lanes = {lane: max(1, table.lanes.batch[lane] // times) for lane in Lane}
+    return replace(
+        table,
+        name=f"1/{times} of: {table.name}",
+        lanes=replace(table.lanes, batch=lanes),
+        step_per_stream=table.step_per_stream * times,
+        urgent_rate=table.urgent_rate / times,
+        background_rate=table.background_rate / times,
+        ahead_from=math.ceil(table.ahead_from / times),
+        turn_each=table.turn_each * times,
+    )
 
 
 def accelerator(background_sms: int = 48) -> CostTable:
@@ -78,7 +107,41 @@ def accelerator(background_sms: int = 48) -> CostTable:
         urgent_rate=4_488.0,
         background_rate=4_488.0 * share,
         background_slowdown=1.0 / share,
-        urgent_stops_lm=True,
+        slows={(Lane.LM, Lane.URGENT): math.inf},
+    )
+
+
+def h200() -> CostTable:
+    """Qwen3-TTS 1.7B as it is served on one NVIDIA H200.
+
+    LM step, alone: 5.5, 6.6, 12.8 ms for 1, 64, 512 streams, a frame ahead from 32 streams on.
+    Codec, alone: 0.66, 1.0, 3.9, 7.1 ms for 1 x 1, 8 x 4, 64 x 4, 64 x 8 frames. What they cost
+    each other, back to back: 1.56, 2.2 and 6.3 times (bench/gpu/roofline.py, docs/benchmarks.md).
+    The engine's thread, 0.3 ms a turn and 25 µs for each of what it handles, is an estimate.
+    """
+    return CostTable(
+        name="Qwen3-TTS as served on one H200",
+        model=ModelInfo("simulated-h200", ("any",), 24_000, 1_920, (1, 2, 4, 8, 16), 2),
+        lanes=LaneLimits(
+            workers=3,
+            slots=dict.fromkeys(Lane, 1),
+            batch={Lane.LM: 512, Lane.URGENT: 64, Lane.BACKGROUND: 64},
+        ),
+        step_fixed=5.5e-3,
+        step_per_stream=14.3e-6,
+        decode_fixed=0.65e-3,
+        urgent_rate=0.08 / 12.6e-6,
+        background_rate=0.08 / 12.6e-6,
+        background_slowdown=1.0,
+        slows={
+            (Lane.LM, Lane.BACKGROUND): 1.56,
+            (Lane.BACKGROUND, Lane.LM): 2.2,
+            (Lane.URGENT, Lane.LM): 6.3,
+        },
+        ahead_from=32,
+        prompt=0.44e-3,
+        turn_fixed=0.3e-3,
+        turn_each=25e-6,
     )
 
 
@@ -100,5 +163,4 @@ def cpu(cores: int = 2) -> CostTable:
         urgent_rate=102.0,
         background_rate=102.0,
         background_slowdown=1.0,
-        urgent_stops_lm=False,
     )

@@ -206,11 +206,6 @@ class Scheduler:
         return len(self._streams)
 
     @property
-    def playing(self) -> int:
-        """Utterances whose listener is not held: those that take the lanes' time."""
-        return sum(not stream.playhead.frozen for stream in self._streams.values())
-
-    @property
     def parked(self) -> int:
         """Utterances left alone because their listeners hold enough."""
         return self._watch.parked

@@ -8,7 +8,8 @@ from playhead.engine import costs, simulate_fleet
 from playhead.engine.lead import LeadLimits, parse_lead
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
-from playhead.engine.simulator import Outcome, Scenario, Simulator
+from playhead.engine.sim_outcome import Outcome
+from playhead.engine.simulator import Scenario, Simulator
 from playhead.engine.types import Lane, Urgency
 
 HEADER = (

@@ -18,11 +18,13 @@ from playhead.engine.plan import Dispatch
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.sim_client import Call, Caller, draw_frames, poisson
+from playhead.engine.sim_device import Device
 from playhead.engine.sim_listener import Mix
+from playhead.engine.sim_outcome import Outcome
 from playhead.engine.types import AudioChunk, Finished, Lane, Pcm, StepResult
 
 REPORT_EVERY = 0.250
-"""Seconds between two reports of a player whose state does not change."""
+"""Seconds between two reports of a player whose state does not change, unless told otherwise."""
 
 TURN_DELAY = 0.0005
 """Seconds after which reports are acted upon together: the engine thread's own pace."""
@@ -44,31 +46,9 @@ class Scenario:
     window: float = 30.0
     per_client: int = 5  # utterances of one client, one after the other
     seed: int = 1
+    report_every: float = REPORT_EVERY  # seconds, of a player whose state does not change
     arrivals: tuple[float, ...] = ()  # when utterances begin; none given: Poisson
     rehearsed: bool = False  # the costs are known from the first request
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What happened to the utterances that began inside the window."""
-
-    utterances: int = 0
-    refused: int = 0
-    stalled: int = 0  # any stall
-    stalled_100: int = 0  # worst stall over 100 ms
-    worst_stall: float = 0.0
-    ttfa: list[float] = field(default_factory=list)
-    waste: float = 0.0  # mean seconds sent and not yet heard, while speaking
-    chunks: dict[Lane, int] = field(default_factory=dict)
-    busy: dict[Lane, float] = field(default_factory=dict)  # share of the run
-    made: float = 0.0  # seconds of speech sent inside the window
-    promoted: int = 0
-    clamped: int = 0
-    digest: str = ""
-
-    def share(self, counted: int) -> float:
-        """``counted`` as a share of the utterances."""
-        return counted / self.utterances if self.utterances else 0.0
 
 
 class Simulator:
@@ -86,8 +66,11 @@ class Simulator:
         self._calls: dict[int, Call] = {}
         self._idle: list[Caller] = []
         self._callers = 0
-        self._lm_end: float | None = None  # when the LM step that runs now is over
+        self._device = Device(scenario.costs.slows)
         self._next_turn = float("inf")
+        self._next_end = float("inf")  # of work on the device
+        self._host_free = 0.0  # when the turn that is being taken is over
+        self._handled = 0  # steps, chunks and reports since the last turn
         self._end = scenario.warmup + scenario.window
         self._hash = hashlib.sha256()
         self._outcome = Outcome()
@@ -148,6 +131,7 @@ class Simulator:
     # -- the engine -------------------------------------------------------------------------
 
     def _turn_at(self, when: float) -> None:
+        when = max(when, self._host_free)
         if when < self._next_turn:
             self._next_turn = when
             self._at(when, self._planned_turn)
@@ -157,50 +141,68 @@ class Simulator:
             self._turn(now)
 
     def _turn(self, now: float) -> None:
+        """Take a turn, or the next one if the last is still being taken."""
+        if now < self._host_free:
+            self._turn_at(now)
+            return
         self._next_turn = float("inf")
+        for piece in self._device.take_done(now):
+            self._commit(piece.dispatch, now)
         plan = self._scheduler.plan(now)
+        self._handled += sum(len(work.utterances) for work in plan.dispatches)
+        took = self._costs.turn_fixed + self._costs.turn_each * self._handled
+        self._host_free, self._handled = now + took, 0
         for dispatch in sorted(plan.dispatches, key=_lm_first):
-            self._start(dispatch, now)
-        self._deliver(now)
+            if took:
+                self._at(self._host_free, partial(self._start, dispatch))
+            else:
+                self._start(dispatch, now)
+        self._deliver(self._host_free)
+        self._await_device(now)
         if plan.wake_at is not None:
             self._turn_at(max(plan.wake_at, now + 1e-6))
 
     def _start(self, dispatch: Dispatch, now: float) -> None:
         if dispatch.lane is Lane.LM:
-            cost = self._costs.step(len(dispatch.steps))
-            if self._costs.urgent_stops_lm:
-                self._lm_end = now + cost
-            self._at(now + cost, lambda t: self._steps_done(dispatch, now, t))
+            new = sum(self._calls[utterance].stepped == 0 for utterance in dispatch.steps)
+            work = self._costs.step(len(dispatch.steps), new)
+        else:
+            audio = sum(chunk.frames for chunk in dispatch.chunks) * self._frame
+            work = self._costs.decode(dispatch.lane, audio)
+        self._device.start(dispatch, work, now)
+        self._await_device(now)
+
+    def _await_device(self, now: float) -> None:
+        end = self._device.next_end()
+        if end < float("inf") and end != self._next_end:
+            self._next_end = end
+            self._at(max(end, now), self._piece_done)
+
+    def _piece_done(self, now: float) -> None:
+        if now == self._next_end:
+            self._turn(now)
+
+    def _commit(self, dispatch: Dispatch, now: float) -> None:
+        self._handled += len(dispatch.utterances)
+        if dispatch.lane is Lane.LM:
+            frames = self._costs.step_frames(len(dispatch.steps))
+            results = [self._step(utterance, frames) for utterance in dispatch.steps]
+            self._scheduler.commit_steps(dispatch, results, now - dispatch.started, now)
             return
-        audio = sum(chunk.frames for chunk in dispatch.chunks) * self._frame
-        cost = self._costs.decode(dispatch.lane, audio)
-        if dispatch.lane is Lane.URGENT and self._lm_end is not None:
-            self._lm_end += cost
-        self._at(now + cost, lambda t: self._chunks_done(dispatch, cost, t))
-
-    def _steps_done(self, dispatch: Dispatch, started: float, now: float) -> None:
-        if self._lm_end is not None and now < self._lm_end - 1e-9:
-            self._at(self._lm_end, lambda t: self._steps_done(dispatch, started, t))
-            return
-        self._lm_end = None
-        results = [self._step(utterance) for utterance in dispatch.steps]
-        self._scheduler.commit_steps(dispatch, results, now - started, now)
-        self._turn(now)
-
-    def _step(self, utterance: int) -> StepResult:
-        call = self._calls[utterance]
-        frames = min(self._costs.model.step_frames, call.frames - call.stepped)
-        call.stepped += frames
-        ended = call.stepped == call.frames
-        return StepResult(utterance, frames, boundary=ended, hungry=False, ended=ended)
-
-    def _chunks_done(self, dispatch: Dispatch, cost: float, now: float) -> None:
         samples = self._costs.model.frame_samples
         pcm: list[Pcm | BaseException] = [
             np.broadcast_to(_SILENCE, chunk.frames * samples) for chunk in dispatch.chunks
         ]
-        self._scheduler.commit_chunks(dispatch, pcm, cost, now)
-        self._turn(now)
+        self._scheduler.commit_chunks(dispatch, pcm, now - dispatch.started, now)
+
+    def _step(self, utterance: int, frames: int) -> StepResult:
+        call = self._calls[utterance]
+        if self._costs.ahead_from and call.stepped == 0:
+            frames = 1  # what was made ahead comes with the next step
+        frames = min(frames, call.frames - call.stepped)
+        call.stepped += frames
+        ended = call.stepped == call.frames
+        return StepResult(utterance, frames, boundary=ended, hungry=False, ended=ended)
 
     def _deliver(self, now: float) -> None:
         for event in self._scheduler.events():
@@ -259,10 +261,13 @@ class Simulator:
             return
         self._watch(call)
         if periodic:
-            self._at(now + REPORT_EVERY, lambda t: self._report(call, t, periodic=True))
+            self._at(
+                now + self.scenario.report_every, lambda t: self._report(call, t, periodic=True)
+            )
 
     def _reported(self, call: Call, report: object, now: float) -> None:
         self._scheduler.report(report, now)  # type: ignore[arg-type]
+        self._handled += 1
         if not call.generated:
             self._turn_at(now + TURN_DELAY)
 
@@ -276,13 +281,8 @@ class Simulator:
     def _judge(self) -> Outcome:
         out = self._outcome
         for call in self._calls.values():
-            truth = call.listener.truth
-            if not call.counted or truth.first_audio is None:
-                continue
-            out.ttfa.append(truth.first_audio - call.asked)
-            out.stalled += bool(truth.stalls)
-            out.stalled_100 += truth.worst > 0.1
-            out.worst_stall = max(out.worst_stall, truth.worst)
+            if call.counted:
+                out.add(call.listener.truth, call.asked)
         out.waste = self._held / max(1, self._held_samples)
         meters = self._scheduler.meters
         out.busy = {lane: meters[lane].busy_seconds / self._end for lane in Lane}

@@ -52,7 +52,7 @@ class EngineStats:
 def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
     """The scheduler's state now."""
     tally = scheduler.tally
-    playing = scheduler.playing
+    playing = sum(not stream.playhead.frozen for stream in scheduler.streams())
     cost = scheduler.capacity.cost(playing)
     return EngineStats(
         at=now,

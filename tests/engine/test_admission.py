@@ -8,6 +8,8 @@ from playhead.engine.admission import (
     COME_BACK,
     CROWDED,
     GUESSED_COST,
+    ROOM,
+    RUSH,
     SAFE,
     SOON,
     Load,
@@ -71,6 +73,29 @@ def test_a_machine_that_is_nearly_full_owes_no_more_than_it_can_make_good() -> N
     refused = refusal(replace(load, missing=1e6), 1, CONFIG)
     assert refused is not None
     assert refused.retry_after == COME_BACK, "nobody is sent away for longer"
+
+
+def test_first_chunks_pass_through_a_lane_of_their_own() -> None:
+    """There is room in the long run, but the urgent lane has its hands full."""
+    load = Load(100, 100, 0.0, 0.001, urgent=0.05)
+    most = RUSH / load.urgent - SAFE
+    assert most * load.cost < SOON, "the rest of the machine would not mind"
+    assert why(replace(load, live=9, missing=most - 0.01)) == ""
+    late = replace(load, live=9, missing=most + 0.01)
+    assert "first chunks" in why(late)
+    refused = refusal(late, 1, CONFIG)
+    assert refused is not None
+    assert 0.0 < refused.retry_after < 0.1
+    hopeless = refusal(replace(late, missing=100.0), 1, CONFIG)
+    assert hopeless is not None
+    assert hopeless.retry_after == COME_BACK
+
+
+def test_the_fuller_the_machine_the_fewer_newcomers_at_a_time() -> None:
+    load = Load(9, 100, 0.0, (1.0 - ROOM / 2) / 100, urgent=0.05)
+    most = RUSH / 2 / load.urgent - SAFE
+    assert why(replace(load, missing=most - 0.01)) == ""
+    assert "first chunks" in why(replace(load, missing=most + 0.01))
 
 
 def test_what_is_owed_is_guessed_until_it_is_known() -> None:

@@ -12,7 +12,8 @@ import pytest
 from playhead.engine import costs
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.sim_listener import Mix
-from playhead.engine.simulator import Outcome, Scenario, Simulator
+from playhead.engine.sim_outcome import Outcome
+from playhead.engine.simulator import Scenario, Simulator
 from playhead.engine.types import Lane
 
 CPU = replace(

@@ -1,7 +1,7 @@
 """What a second of speech takes of the lanes, alone and in a crowd."""
 
 import pytest
-from playhead.engine.capacity import KNOWN, MEMORY, MOST, Capacity, Fit, Stage
+from playhead.engine.capacity import KNOWN, MEMORY, MOST, Capacity
 from playhead.engine.policy import LaneLimits
 from playhead.engine.types import Lane
 
@@ -60,38 +60,6 @@ def test_it_follows_within_seconds_of_work() -> None:
     assert capacity.cost(1) > 0.75 * 0.31
 
 
-def batches(*sizes: int, fixed: float, each: float) -> Fit:
-    fit = Fit()
-    for size in sizes:
-        fit.add(size, fixed + each * size)
-    return fit
-
-
-def test_a_fit_tells_what_a_dispatch_costs_from_what_each_stream_does() -> None:
-    fit = batches(1, 2, 8, fixed=0.010, each=0.001)
-    for batch in (1.0, 8.0, 64.0):
-        assert fit.each(batch) == pytest.approx(0.010 / batch + 0.001)
-
-
-def test_while_all_batches_are_alike_all_of_it_is_fixed() -> None:
-    fit = batches(4, 4, 4, fixed=0.010, each=0.001)
-    assert fit.each(4.0) == pytest.approx(0.014 / 4)
-    assert fit.each(8.0) == pytest.approx(0.014 / 8)
-
-
-@pytest.mark.parametrize(("fixed", "each"), [(0.100, -0.001), (-0.01, 0.02)])
-def test_nothing_is_free_and_nothing_pays(fixed: float, each: float) -> None:
-    """Noise may tilt a fit beyond what is possible."""
-    fit = batches(1, 8, fixed=fixed, each=each)
-    assert 0.0 < fit.each(64.0) <= fit.each(1.0)
-
-
-def test_what_is_made_for_nobody_counts_as_time_alone() -> None:
-    stage = Stage()
-    stage.add(0.5, 0, 1.0)
-    assert stage.cost(8.0) == 0.5
-
-
 def accelerated(batch: int) -> Capacity:
     """80 ms a step: 7 ms and 0.1 ms a stream; codec 1 ms and 0.5 ms for a third of a second."""
     capacity = Capacity(BATCHED)
@@ -104,8 +72,8 @@ def accelerated(batch: int) -> Capacity:
 
 def test_capacity_is_not_one_over_latency() -> None:
     capacity = accelerated(4)
-    alone, crowd = capacity.cost(1), capacity.cost(64)
-    assert 11 * alone / BATCHED.workers > 0.35, "eleven of them alone would fill the backbone"
+    alone, crowd = accelerated(1).cost(1), capacity.cost(64)
+    assert 11 * alone / BATCHED.workers > 0.85, "eleven of them alone would fill the backbone"
     assert 64 * crowd / BATCHED.workers < 0.3, "and 64 in a batch do not"
     full = (0.007 / 64 + 1e-4) / 0.08
     assert crowd == pytest.approx(full * BATCHED.workers, rel=0.1), "the backbone is full first"
@@ -123,3 +91,43 @@ def test_the_backbone_s_part_is_told_once_it_is_known() -> None:
     capacity.note(Lane.LM, 1.0, 1, KNOWN)
     capacity.note(Lane.URGENT, 3.0, 1, KNOWN)
     assert capacity.backbone_part == pytest.approx(0.25)
+
+
+def test_a_lane_that_is_always_busy_may_have_room() -> None:
+    """A few streams keep it busy without a pause, and hundreds fit: in batches of 64."""
+    capacity = accelerated(4)
+    for _ in range(3):
+        for size in (1, 2, 4):
+            capacity.note(Lane.LM, 0.007 + 1e-4 * size, size, 0.08 * size)
+    assert 300 * capacity.cost(300) / BATCHED.workers < 0.8
+
+
+def test_the_urgent_lane_is_counted_by_itself() -> None:
+    """And is not promised to anybody, while the other one works."""
+    capacity = accelerated(4)
+    before = capacity.cost(64)
+    assert capacity.urgent(8) == 0.0, "it has done nothing yet"
+    for size in (1, 4, 8):
+        for _ in range(20):
+            capacity.note(Lane.URGENT, 0.005 + 1e-3 * size, size, 0.08 * size)
+    assert capacity.cost(64) == before
+    assert capacity.urgent(8) == pytest.approx((0.005 / 8 + 1e-3) / 0.08, rel=0.05)
+    assert capacity.urgent(64) == capacity.urgent(500) < capacity.urgent(8)
+    assert Capacity(BATCHED).urgent(8) == 0.0, "nothing is known"
+
+
+def test_a_codec_that_only_does_urgent_work_is_judged_by_that() -> None:
+    capacity = Capacity(BATCHED)
+    for size in (1, 4, 16):
+        for _ in range(20):
+            capacity.note(Lane.LM, 0.007 + 1e-4 * size, size, 0.08 * size)
+            capacity.note(Lane.URGENT, 0.010 * size, size, 0.08 * size)
+    assert capacity.cost(64) == pytest.approx(BATCHED.workers * 0.010 / 0.08, rel=0.01)
+
+
+def test_workers_that_share_what_comes_have_no_lane_for_urgent_work() -> None:
+    capacity = Capacity(SHARED)
+    work(capacity, Lane.LM, 20, 0.05)
+    work(capacity, Lane.URGENT, 20, 0.10)
+    assert capacity.known
+    assert capacity.urgent(3) == 0.0

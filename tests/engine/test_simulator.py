@@ -10,7 +10,8 @@ from playhead.engine.lead import LeadLimits
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_client import Call, Caller, draw_frames
 from playhead.engine.sim_listener import Habits, Mix, Network
-from playhead.engine.simulator import Outcome, Scenario, Simulator
+from playhead.engine.sim_outcome import Outcome
+from playhead.engine.simulator import Scenario, Simulator
 from playhead.engine.types import Lane, ListenerState, Urgency
 
 

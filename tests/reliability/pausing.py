@@ -9,7 +9,8 @@ from playhead.engine.costs import CostTable
 from playhead.engine.plan import Dispatch
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
-from playhead.engine.simulator import Outcome, Scenario, Simulator
+from playhead.engine.sim_outcome import Outcome
+from playhead.engine.simulator import Scenario, Simulator
 
 STEADY = Mix(blocked=0.0, pauses=0.0, shaky=0.0)
 
