@@ -39,6 +39,11 @@ class Stage:
         if (self.held > MEMORY and self.audio > 2 * KNOWN) or self.audio > MOST:
             self.held, self.audio = self.held / 2, self.audio / 2
 
+    @property
+    def cost(self) -> float:
+        """Lane seconds of a second of speech."""
+        return self.held / self.audio
+
 
 class Capacity:
     """What the lanes were measured to need. A rehearsal fills it before there are listeners."""
@@ -67,8 +72,7 @@ class Capacity:
         """The backbone's part of what a second of speech takes, 0 while unknown."""
         if not self.known:
             return 0.0
-        backbone = self._backbone.cost(None)
-        return backbone / (backbone + self._codec.cost(None))
+        return self._backbone.cost / (self._backbone.cost + self._codec.cost)
 
     def cost(self, streams: int) -> float:
         """Lane seconds that a second of speech takes of all workers where ``streams`` speak at a
@@ -101,7 +105,7 @@ class Capacity:
             curve = self._curves.get(lane)
             if curve is not None and curve.audio > 0.0:
                 return curve.cost(min(max(streams, 1), self._limits.batch[lane]))
-        return stage.held / stage.audio
+        return stage.cost
 
 
 def batches(limits: LaneLimits, lane: Lane) -> bool:

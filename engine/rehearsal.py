@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from playhead.engine.capacity import Capacity
+from playhead.engine.capacity import Capacity, batches
 from playhead.engine.intake import Intake
 from playhead.engine.lanes import Completion, CpuLanes
 from playhead.engine.lead import LeadLimits
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.types import Finish, Request, Runner
+from playhead.engine.types import Finish, Lane, Request, Runner
 
 log = logging.getLogger(__name__)
 
@@ -30,43 +30,108 @@ ROUNDS = 6
 PATIENCE = 2.0
 """Seconds after which a rehearsal is given up: the machine is then measured as it serves."""
 
+CROWDS = (2, 16, 128)
+"""Utterances at a time for a lane that works in batches: few, some and many show what each of them
+adds to a batch."""
+
+PATIENCE_BATCHED = 6.0
+"""Seconds after which that is given up."""
+
 FAR = 60.0
 """Seconds of lead: nobody plays."""
 
+EVERYBODY = 100_000
+"""Utterances at a time: nobody is refused."""
+
+
+def crowds(limits: LaneLimits, most: int) -> tuple[int, ...]:
+    """How many utterances to speak at a time, one crowd after the other; ``most`` fit."""
+    if not batches(limits, Lane.LM):
+        return (EACH * limits.workers,) * ROUNDS
+    return tuple(min(crowd, limits.batch[Lane.LM], most) for crowd in CROWDS)
+
 
 def rehearse(
-    runner: Runner, limits: LaneLimits, clock: Callable[[], float], patience: float = PATIENCE
+    runner: Runner,
+    limits: LaneLimits,
+    clock: Callable[[], float],
+    patience: float | None = None,
+    most: int = 64,
 ) -> Capacity:
-    """Speak :data:`TEXT` a few times and return what it took. Blocks while it does, for about
-    ``patience`` seconds at most. A model that fails at it is left to fail for those who ask it."""
-    policy = PolicyConfig(lead=LeadLimits(fixed=FAR), max_utilisation=math.inf)
-    scheduler = Scheduler(runner.info, limits, policy)
-    intake = Intake(runner, scheduler)
-    done: SimpleQueue[Completion] = SimpleQueue()
-    lanes = CpuLanes(runner, limits, done.put, clock)
-    lanes.start()
-    until = clock() + patience
-    each = EACH * limits.workers
-    for first in range(-ROUNDS * each, 0, each):
-        numbers = range(first, first + each)
+    """Speak :data:`TEXT` a few times, to no more than ``most`` at a time, and return what it took.
+    Blocks while it does, for about ``patience`` seconds at most. A model that fails at it is left
+    to fail for those who ask it."""
+    in_batches = batches(limits, Lane.LM)
+    patience = patience or (PATIENCE_BATCHED if in_batches else PATIENCE)
+    stage = _Stage(runner, limits, clock, clock() + patience)
+    numbers = range(0)
+    for crowd in crowds(limits, most):
+        numbers = range(numbers.start - crowd, numbers.start)
+        stage.speak(numbers)
+        if stage.over or (stage.capacity.known and not in_batches):
+            break
+    stage.close()
+    if not stage.capacity.known:
+        log.warning("the rehearsal did not come to its end: costs are measured as speech is served")
+    return stage.capacity
+
+
+class _Stage:
+    """A scheduler and lanes without an engine, until ``until``."""
+
+    def __init__(
+        self, runner: Runner, limits: LaneLimits, clock: Callable[[], float], until: float
+    ) -> None:
+        policy = PolicyConfig(
+            lead=LeadLimits(fixed=FAR),
+            max_live=limits.batch[Lane.LM] + 64,
+            max_utilisation=math.inf,
+        )
+        self._scheduler = Scheduler(runner.info, limits, policy)
+        self._voice = runner.info.voices[0]
+        self._intake = Intake(runner, self._scheduler)
+        self._done: SimpleQueue[Completion] = SimpleQueue()
+        self._lanes = CpuLanes(runner, limits, self._done.put, clock)
+        self._clock = clock
+        self._until = until
+        self._lanes.start()
+
+    @property
+    def capacity(self) -> Capacity:
+        """What was measured."""
+        return self._scheduler.capacity
+
+    @property
+    def over(self) -> bool:
+        """It takes too long, or what is spoken fails."""
+        failed = self._scheduler.tally.finished[Finish.FAILED] > 0
+        return failed or self._clock() >= self._until
+
+    def speak(self, numbers: range) -> None:
+        """An utterance of each number at a time, to its end if it comes in time."""
+        scheduler, clock = self._scheduler, self._clock
         for number in numbers:
-            intake.submit(Request(number, "", runner.info.voices[0]), clock())
-            intake.text(number, TEXT, flush=True, end=True)
-        while scheduler.live and clock() < until:
+            self._intake.submit(Request(number, "", self._voice), clock())
+            self._intake.text(number, TEXT, flush=True, end=True)
+        while scheduler.live and clock() < self._until:
             for work in scheduler.plan(clock()).dispatches:
-                lanes.dispatch(work)
-            if not scheduler.dispatcher.running or not _take(scheduler, done, clock, until):
+                self._lanes.dispatch(work)
+            if not scheduler.dispatcher.running or not _take(
+                scheduler, self._done, clock, self._until
+            ):
                 break  # nothing is made of this text, or it does not come back
         for number in numbers:
             scheduler.cancel(number, clock())
-        if scheduler.capacity.known or scheduler.tally.finished[Finish.FAILED] or clock() >= until:
-            break
-    lanes.stop(max(0.0, until - clock()))
-    for number in scheduler.closed():
-        intake.close(number)
-    if not scheduler.capacity.known:
-        log.warning("the rehearsal did not come to its end: costs are measured as speech is served")
-    return scheduler.capacity
+        self._free()
+
+    def close(self) -> None:
+        """Stop the lanes."""
+        self._lanes.stop(max(0.0, self._until - self._clock()))
+        self._free()
+
+    def _free(self) -> None:
+        for number in self._scheduler.closed():
+            self._intake.close(number)
 
 
 def _take(

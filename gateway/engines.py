@@ -54,7 +54,8 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
     speaks to nobody, so that the first listeners find its costs known. Blocks for that long."""
     capacity = None
     if math.isfinite(served.policy.max_utilisation):
-        capacity = rehearse(served.runner, served.lanes, clock.monotonic)
+        most = served.policy.max_live
+        capacity = rehearse(served.runner, served.lanes, clock.monotonic, most=most)
 
     def open_engine(deliver: Deliver) -> Engine:
         config = EngineConfig(

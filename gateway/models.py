@@ -4,7 +4,6 @@ Each model's libraries are imported only when it is asked for.
 """
 
 import logging
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -126,8 +125,4 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
 
 def accelerated_policy(settings: Settings) -> PolicyConfig:
     """For the accelerator's model."""
-    # One step costs nearly the same for one stream as for a hundred, so what a second of speech
-    # was measured to cost says nothing about one more: the number of streams is the limit.
-    return PolicyConfig(
-        settings.urgency, settings.lead, max_live=settings.slots, max_utilisation=math.inf
-    )
+    return PolicyConfig(settings.urgency, settings.lead, max_live=settings.slots)

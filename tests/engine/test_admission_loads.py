@@ -1,7 +1,7 @@
 """More demand at once than there is: from cold, in steps, ramps and bursts, in the simulator.
 
-Two machines: a processor whose two cores are shared with others, and an accelerator that batches,
-ten times slower than a real one so that few streams fill it.
+Two machines: a processor whose two cores are shared with others, and an accelerator that batches, a
+sixteenth of a real one so that few streams fill it.
 """
 
 import random
@@ -10,24 +10,17 @@ from dataclasses import replace
 
 import pytest
 from playhead.engine import costs
-from playhead.engine.policy import LaneLimits, PolicyConfig
+from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
 from playhead.engine.sim_outcome import Outcome
 from playhead.engine.simulator import Scenario, Simulator
-from playhead.engine.types import Lane
 
 CPU = replace(
     costs.cpu(2), decode_fixed=12e-3, urgent_rate=40.0, background_rate=40.0, step_fixed=5e-3
 )
 CPU_RATE = 7.0  # utterances a second that it can make
-BATCHED = replace(
-    costs.accelerator(48),
-    urgent_rate=150.0,
-    background_rate=55.0,
-    step_per_stream=0.3e-3,
-    lanes=LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 16)),
-)
-BATCHED_RATE = 11.0
+BATCHED = costs.smaller(costs.h200(), 16)
+BATCHED_RATE = 13.0
 STALLED = 0.02
 """Share of those admitted that may stall, and not for long."""
 

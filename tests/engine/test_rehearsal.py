@@ -6,11 +6,13 @@ from collections.abc import Callable
 from doubles import MODEL, FakeRunner
 from playhead.engine.clock import monotonic
 from playhead.engine.lanes import cpu_limits
-from playhead.engine.rehearsal import EACH, ROUNDS, rehearse
-from playhead.engine.types import Request, StepResult
+from playhead.engine.policy import LaneLimits
+from playhead.engine.rehearsal import CROWDS, EACH, ROUNDS, crowds, rehearse
+from playhead.engine.types import Lane, Request, StepResult
 
 LANES = cpu_limits(2)
 MANY = EACH * LANES.workers
+BATCHED = LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 64))
 
 
 def ticking(tick: float) -> Callable[[], float]:
@@ -101,3 +103,17 @@ def test_work_that_does_not_come_back_is_left_behind() -> None:
     assert not rehearse(runner, LANES, monotonic, patience=0.05).known
     assert len(runner.closed) == MANY - LANES.workers, "those at work are left alone"
     runner.gate.set()
+
+
+def test_lanes_that_work_in_batches_are_shown_few_some_and_many() -> None:
+    runner = Wordy(words=200)
+    capacity = rehearse(runner, BATCHED, monotonic, patience=60.0, most=1000)
+    assert len(runner.opened) == CROWDS[0] + CROWDS[1] + 64, "as many as the lane takes"
+    assert sorted(runner.closed) == sorted(runner.opened)
+    assert 0.0 < capacity.cost(64) < capacity.cost(1)
+
+
+def test_no_more_are_spoken_to_than_there_are_slots() -> None:
+    assert crowds(BATCHED, 8) == (2, 8, 8)
+    assert crowds(BATCHED, 1) == (1, 1, 1)
+    assert crowds(LANES, 1) == (MANY,) * ROUNDS
