@@ -117,7 +117,7 @@ def h200() -> CostTable:
     LM step, alone: 5.5, 6.6, 12.8 ms for 1, 64, 512 streams, a frame ahead from 32 streams on.
     Codec, alone: 0.66, 1.0, 3.9, 7.1 ms for 1 x 1, 8 x 4, 64 x 4, 64 x 8 frames. What they cost
     each other, back to back: 1.56, 2.2 and 6.3 times (bench/gpu/roofline.py, docs/benchmarks.md).
-    The engine's thread, 0.3 ms a turn and 25 µs for each of what it handles, is an estimate.
+    The engine's thread, 0.3 ms a turn and 15 µs for each of what it handles, is an estimate.
     """
     return CostTable(
         name="Qwen3-TTS as served on one H200",
@@ -141,7 +141,7 @@ def h200() -> CostTable:
         ahead_from=32,
         prompt=0.44e-3,
         turn_fixed=0.3e-3,
-        turn_each=25e-6,
+        turn_each=15e-6,
     )
 
 

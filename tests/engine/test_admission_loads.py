@@ -20,7 +20,7 @@ CPU = replace(
 )
 CPU_RATE = 7.0  # utterances a second that it can make
 BATCHED = costs.smaller(costs.h200(), 16)
-BATCHED_RATE = 13.0
+BATCHED_RATE = 17.0
 STALLED = 0.02
 """Share of those admitted that may stall, and not for long."""
 
