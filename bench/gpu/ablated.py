@@ -8,6 +8,7 @@ it loads. Not for anything but measurements.
 
 import json
 import os
+import sys
 import threading
 import time
 from dataclasses import dataclass, fields, replace
@@ -18,6 +19,7 @@ from playhead.engine.lead import parse_lead
 from playhead.engine.scheduler import Scheduler
 from playhead.engine.types import Lane, Urgency
 from playhead.gateway import models
+from playhead.gateway.serve import SWITCH_INTERVAL
 
 if TYPE_CHECKING:
     from playhead.engine.models.qwen3_tts import cuda_runner
@@ -40,7 +42,8 @@ class Variant:
     """One way of working; the defaults are those of the product.
 
     ``one_stream``: codec lanes use the backbone's stream of the device. ``workers``: dispatches at
-    a time. ``extra``: frames that the device makes ahead, by streams.
+    a time. ``extra``: frames that the device makes ahead, by streams. ``switch``: seconds for which
+    a thread keeps the interpreter when others want it.
     """
 
     urgency: str = "reported"
@@ -49,6 +52,7 @@ class Variant:
     one_stream: bool = False
     workers: int = 3
     extra: tuple[tuple[int, int], ...] = ((32, 1),)
+    switch: float = SWITCH_INTERVAL
 
     @classmethod
     def read(cls, text: str) -> "Variant":
@@ -89,6 +93,7 @@ class Followed:
     def _apply(self, side: str, text: str) -> bool:
         """Between two loads, when nothing is spoken. False: that side is not here."""
         variant = Variant.read(text)
+        sys.setswitchinterval(variant.switch)
         if side == "engine" and self.scheduler is not None:
             _change_engine(variant, self.scheduler)
             return True

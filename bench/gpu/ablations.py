@@ -84,6 +84,9 @@ CASES = {
     "ahead-0": Case(Variant(extra=((1 << 20, 0),))),
     "ahead-2": Case(Variant(extra=((32, 2),))),
     "ahead-grows": Case(Variant(extra=((128, 2), (32, 1)))),
+    "ahead-256": Case(Variant(extra=((256, 2), (32, 1)))),
+    "switch-0.1": Case(Variant(switch=1e-4)),
+    "switch-0.02": Case(Variant(switch=2e-5)),
     "ahead-3": Case(Variant(extra=((256, 3), (128, 2), (32, 1)))),
 }
 GROUPS = {
