@@ -114,7 +114,6 @@ SERIAL = CostTable(
     urgent_rate=0.08 / 0.003,
     background_rate=0.08 / 0.003,
     background_slowdown=1.0,
-    urgent_stops_lm=False,
 )
 """80 ms of speech take 8 ms: ten streams at real time."""
 

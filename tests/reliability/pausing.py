@@ -1,12 +1,11 @@
-"""A machine that stands still now and then, in the simulator: neither turns nor lanes go on, while
-listeners play."""
+"""A machine that stands still now and then, in the simulator: it takes no turn, and so nothing that
+its lanes have made, while listeners play."""
 
 import random
 from collections.abc import Iterable
 
 from playhead.engine import survey
 from playhead.engine.costs import CostTable
-from playhead.engine.plan import Dispatch
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
 from playhead.engine.sim_outcome import Outcome
@@ -32,18 +31,6 @@ class Pausing(Simulator):
             super()._turn(now)
         else:
             self._at(over, self._turn)
-
-    def _steps_done(self, dispatch: Dispatch, started: float, now: float) -> None:
-        if (over := self._over(now)) is None:
-            super()._steps_done(dispatch, started, now)
-        else:
-            self._at(over, lambda t: self._steps_done(dispatch, started, t))
-
-    def _chunks_done(self, dispatch: Dispatch, cost: float, now: float) -> None:
-        if (over := self._over(now)) is None:
-            super()._chunks_done(dispatch, cost, now)
-        else:
-            self._at(over, lambda t: self._chunks_done(dispatch, cost, t))
 
 
 def drawn(seconds: float, a_minute: float, seed: int) -> list[tuple[float, float]]:
