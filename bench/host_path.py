@@ -1,6 +1,6 @@
 """What the host spends on one utterance when the device costs nothing: CPU time per thread.
 
-    python bench/host_path.py [--rate 10] [--window 10] [--profile main|engine] [--apart]
+    python bench/host_path.py [--rate 10] [--window 10] [--profile main|engine] [--apart] [--lanes]
 
 A server of this process's own child serves a stand-in for the accelerator model (frames of 80 ms,
 three lanes, lengths of random weights; steps and chunks sleep as long as they were measured to take
@@ -8,6 +8,7 @@ on one H200) and `playhead bench run` speaks to it over real sockets. The figure
 milliseconds per utterance, which hardly depends on what else the machine does; its inverse bounds
 the rate of one interpreter. With --profile the functions of one thread, by their own time. With
 --apart both ways, one after the other: all in one process, and the engine in a process of its own.
+With --lanes a third way: the stand-in in a process of its own as well.
 """
 
 import argparse
@@ -72,19 +73,36 @@ class StandIn:
         self._left.pop(utterance, None)
 
 
-def opener(profile: str, out: Path) -> Any:
-    """Starts an engine of the stand-in."""
-    from playhead.engine.loop import Engine, EngineConfig
-    from playhead.engine.policy import LaneLimits, PolicyConfig
+def model_apart(settings: bytes, tell: Any) -> Any:
+    """The stand-in in a process of its own."""
+    from playhead.engine.remote.runner_host import Hosted
+
+    return Hosted(StandIn(), limits())
+
+
+def limits() -> Any:
+    """Of the lanes, as on one H200."""
+    from playhead.engine.policy import LaneLimits
     from playhead.engine.types import Lane
 
-    limits = LaneLimits(
+    return LaneLimits(
         3, dict.fromkeys(Lane, 1), {Lane.LM: 512, Lane.URGENT: 64, Lane.BACKGROUND: 64}
     )
 
+
+def opener(profile: str, out: Path, lanes: bool = False) -> Any:
+    """Starts an engine of the stand-in; with ``lanes`` that has a process of its own."""
+    from playhead.engine.answers import unasked
+    from playhead.engine.loop import Engine, EngineConfig
+    from playhead.engine.policy import PolicyConfig
+    from playhead.engine.remote.runner_proxy import start
+
+    proxy = start([sys.executable, __file__, "--model"], b"") if lanes else None
+
     def open_engine(deliver: Any) -> Engine:
         policy = PolicyConfig(max_live=2048, max_utilisation=1e9)
-        engine = Engine(StandIn(), EngineConfig(limits, policy), deliver)
+        follow = proxy.follow if proxy else unasked
+        engine = Engine(proxy or StandIn(), EngineConfig(limits(), policy, follow=follow), deliver)
         if profile == "engine":
             run = engine._run
             engine._thread._target = lambda: _profiled(run, out)  # type: ignore[attr-defined]
@@ -101,11 +119,11 @@ async def stopped() -> None:
     await stop.wait()
 
 
-async def serve_engine(path: str) -> None:
+async def serve_engine(path: str, lanes: bool) -> None:
     """An engine of the stand-in at a Unix socket."""
     from playhead.engine.remote.server import EngineServer
 
-    server = EngineServer(opener("", Path()))
+    server = EngineServer(opener("", Path(), lanes))
     await server.start(path)
     print(path, flush=True)
     await stopped()
@@ -167,19 +185,22 @@ def bench(url: str, folder: Path, args: argparse.Namespace) -> str:
     return done.stdout[-1500:] + done.stderr[-500:] if done.returncode else ""
 
 
-def measure(args: argparse.Namespace, *, apart: bool) -> Path:
+def measure(args: argparse.Namespace, *, apart: bool, lanes: bool = False) -> Path:
     """Run once and print; returns where a profile is."""
     folder = Path(tempfile.mkdtemp())
     stats, path = folder / "stats", str(folder / "engine")
     with contextlib.ExitStack() as running:
-        processes = []
+        processes: list[Child] = []
+        models: list[Child] = []
         own = [sys.executable, __file__]
         if apart:
-            processes.append(running.enter_context(child([*own, "--engine", path])))
+            flags = ["--engine", path] + (["--lanes"] if lanes else [])
+            processes.append(running.enter_context(child([*own, *flags])))
+            models = [Child(pid, "model") for pid in children(processes[0].pid)]
         command = [*own, "--serve", str(stats), "--before", path if apart else ""]
         command += ["--profile", args.profile] if args.profile else []
         server = running.enter_context(child(command))
-        processes.append(server)
+        processes += [server, *models]
         before = [thread_seconds(process.pid) for process in processes]
         failed = bench(server.said, folder, args)
         after = [thread_seconds(process.pid) for process in processes]
@@ -192,8 +213,14 @@ def measure(args: argparse.Namespace, *, apart: bool) -> Path:
         top = sorted(each.items(), key=lambda item: -item[1])[:5]
         threads = " ".join(f"{'main' if t == str(process.pid) else t}: {v:.2f}" for t, v in top)
         who = "engine" if process is not server else "gateway" if apart else "all"
+        who = "model" if process in models else who
         print(f"{who}: CPU ms per utterance of {spoken}: {sum(each.values()):.2f}; {threads}")
     return stats
+
+
+def children(pid: int) -> list[int]:
+    """The processes that one has started from its main thread."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Child(NamedTuple):
@@ -225,11 +252,17 @@ def main() -> None:
     parser.add_argument("--profile", choices=("main", "engine"), default="")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--before", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--lanes", action="store_true")
     parser.add_argument("--engine", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     parser.add_argument("--lines", type=int, default=45)
     args = parser.parse_args()
     if args.engine:
-        uvloop.run(serve_engine(args.engine))
+        uvloop.run(serve_engine(args.engine, args.lanes))
+    elif args.model:
+        from playhead.engine.remote.runner_host import host
+
+        raise SystemExit(host([int(number) for number in args.model.split(",")], model_apart))
     elif args.serve:
         uvloop.run(serve(args.profile, args.serve, args.before))
     else:
@@ -238,6 +271,8 @@ def main() -> None:
             pstats.Stats(str(stats)).sort_stats("tottime").print_stats(args.lines)
         if args.apart:
             measure(args, apart=True)
+        if args.lanes:
+            measure(args, apart=True, lanes=True)
 
 
 if __name__ == "__main__":
