@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import urllib.request
@@ -49,7 +50,9 @@ class Server:
         script = Path(__file__).with_name("sampled_server.py")
         if not sample:
             script = out / "serve_playhead.py"
-            script.write_text(COMMAND + "\n", encoding="utf-8")
+            # Guarded: processes that compile kernels for the server import its main module.
+            body = textwrap.indent(COMMAND, "    ")
+            script.write_text(f'if __name__ == "__main__":\n{body}\n', encoding="utf-8")
         env = env | {"SAMPLES": str(out)}
         command = [sys.executable, str(script), "serve", "--port", "0"]
         command += ["--max-connections-per-address", "20000", "--drain-timeout", "1", *flags]

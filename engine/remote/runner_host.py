@@ -86,8 +86,8 @@ def _teller(control: socket.socket) -> Tell:
 
 
 class _Ending:
-    """Sees to it that this process ends when its engine has: at once while it is loading, and in
-    any case within ``ENDS_WITHIN``."""
+    """Sees to it that this process, a group of its own, ends when its engine has: at once while it
+    is loading, and in any case within ``ENDS_WITHIN``."""
 
     def __init__(self, control: socket.socket) -> None:
         self._loading = True
@@ -102,8 +102,9 @@ class _Ending:
         hangup = select.poll()
         hangup.register(self._descriptor, 0)
         hangup.poll()
-        if self._loading:
-            os._exit(REFUSED)
+        if self._loading and os.getpgrp() == os.getpid():
+            # With those that compile kernels for us: they would wait for more for ever.
+            os.killpg(os.getpid(), signal.SIGKILL)
         # In a thread of its own that needs no interpreter, which may be stuck by then.
         faulthandler.dump_traceback_later(ENDS_WITHIN, exit=True)
 

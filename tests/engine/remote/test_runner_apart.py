@@ -225,21 +225,24 @@ def test_a_killed_engine_leaves_no_model_behind(settings: str) -> None:
 import os, time
 from pathlib import Path
 from playhead.engine.remote.runner_proxy import start
-def tell(*_):
-    print(Path(f"/proc/self/task/{{os.getpid()}}/children").read_text().split()[0], flush=True)
+def tell(stage, done):
+    print(stage, Path(f"/proc/self/task/{{os.getpid()}}/children").read_text(), flush=True)
 start({PROGRAM!r}, {settings.encode()!r}, tell)
 print("ready", flush=True)
 time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        if settings == "fake":
-            while parent.stdout.readline() != b"ready\n":
-                pass
-        assert not gone(pid)
+        _, model = parent.stdout.readline().split()
+        told = parent.stdout.readline().split()
+        left = {int(model)} | {int(told[0])} if settings == "slowly" else {int(model)}
+        while settings == "fake" and parent.stdout.readline() != "ready\n":
+            pass
+        assert not any(map(gone, left))
         parent.kill()
-    until(lambda: gone(pid), AT_ONCE)
+    until(lambda: all(map(gone, left)), AT_ONCE)
 
 
 @pytest.mark.parametrize(
