@@ -20,6 +20,7 @@ transport loses nothing, and every packet must decode to its full length.
 import ctypes
 import ctypes.util
 import functools
+import os
 import re
 import warnings
 from typing import Any
@@ -49,11 +50,41 @@ class OpusFault(RuntimeError):
     """libopus refused a call; the message is libopus' own."""
 
 
-@functools.cache
+LOOKUP = 16
+"""Descriptors that looking for a library may need: ctypes asks ldconfig and a compiler."""
+
+
 def _load() -> Any | str:
-    """The opuslib package, or the reason why there is none. Decided once per process."""
-    if ctypes.util.find_library("opus") is None:
-        return "it was not found"
+    """The opuslib package, or the reason why there is none. Decided once per process, but for a
+    want of descriptors, which passes."""
+    found = _find()
+    if isinstance(found, str) and (shortage := _shortage()):
+        _find.cache_clear()
+        return shortage
+    return found
+
+
+def _shortage() -> str | None:
+    """Why nothing could have been found, if there are too few descriptors for a look."""
+    free: list[int] = []
+    try:
+        for _ in range(LOOKUP):
+            free.append(os.open(os.devnull, os.O_RDONLY))  # noqa: PERF401 - kept if one fails
+    except OSError as error:
+        return str(error)
+    finally:
+        for descriptor in free:
+            os.close(descriptor)
+    return None
+
+
+@functools.cache
+def _find() -> Any | str:
+    try:
+        if ctypes.util.find_library("opus") is None:
+            return "it was not found"
+    except OSError as error:
+        return str(error)
     try:
         with warnings.catch_warnings():
             # opuslib compares integers with `is`, which newer compilers warn about.

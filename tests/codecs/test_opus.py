@@ -176,9 +176,9 @@ def test_streams_do_not_share_an_encoder() -> None:
 @pytest.fixture
 def fresh_load() -> Iterator[None]:
     """The decision whether libopus is there is made anew, and again after the test."""
-    opus._load.cache_clear()
+    opus._find.cache_clear()
     yield
-    opus._load.cache_clear()
+    opus._find.cache_clear()
 
 
 def forget_opuslib(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,6 +218,32 @@ def test_the_search_for_libopus_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("ctypes.util.find_library", lambda name: searches.append(name))
     assert opus.unavailable() == opus.unavailable()
     assert searches == ["opus"]
+
+
+@pytest.mark.parametrize("spare", [0, 1, 3, 5, 7])
+def test_a_want_of_descriptors_is_told_as_such_and_passes(spare: int) -> None:
+    """In a fresh interpreter, whose first use of Opus falls into it."""
+    program = (
+        "import os, resource\n"
+        "from playhead.codecs import opus\n"
+        "free = os.open(os.devnull, os.O_RDONLY)\n"
+        "os.close(free)\n"
+        "soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (free + {spare}, hard))\n"
+        "try:\n"
+        "    opus.PacketEncoder(24000)\n"
+        "except opus.OpusUnavailable as fault:\n"
+        "    assert 'Too many open files' in str(fault), fault\n"
+        "    print('told')\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))\n"
+        "assert opus.unavailable() is None, opus.unavailable()\n"
+        "opus.PacketEncoder(24000)\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert spare or finished.stdout == "told\n"
 
 
 def test_opuslib_is_imported_late_and_without_warnings(tmp_path: Path) -> None:

@@ -185,10 +185,10 @@ def test_broken_input_never_reaches_a_speaker(codec: str, rate: int) -> None:
 
 @pytest.fixture
 def no_libopus(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    opus._load.cache_clear()
+    opus._find.cache_clear()
     monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
     yield
-    opus._load.cache_clear()
+    opus._find.cache_clear()
 
 
 @pytest.mark.usefixtures("no_libopus")

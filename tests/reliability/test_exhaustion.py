@@ -15,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kit import PROGRAM, client, environment, served
+from kit import PROGRAM, Bare, client, environment, served
 from live import WaveRunner, live_server, sound
 from machine import AT_ONCE
 from playhead.engine.policy import PolicyConfig
 from playhead.gateway import messages as m
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 TEXT = "Nothing of this may be missing."
 
@@ -117,6 +119,27 @@ def test_without_descriptors_streams_go_on_and_newcomers_come_later() -> None:
         asyncio.run(main())
         process.send_signal(signal.SIGTERM)
         assert process.wait(AT_ONCE) == 0
+
+
+def test_without_descriptors_the_first_who_wants_opus_gets_it() -> None:
+    """EMFILE before libopus is first used: it was loaded at start, where looking for it can fail
+    nobody's session."""
+    with served("--http-port", "off") as (process, url):
+
+        async def main() -> None:
+            async with connect(url, subprotocols=[Subprotocol("playhead.v1.msgpack")]) as socket:
+                late = Bare(socket)
+                used = len(os.listdir(f"/proc/{process.pid}/fd"))
+                resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (used, 20_000))
+                await late.send(m.Hello(codec="opus", reports=False), m.Text(TEXT), m.End())
+                samples, final = 0, False
+                while not final:
+                    message = await late.until(m.Audio, m.Failed)
+                    assert isinstance(message, m.Audio), message
+                    samples, final = samples + message.samples, message.final
+                assert samples == len(sound(TEXT))
+
+        asyncio.run(main())
 
 
 def test_a_refusal_comes_within_fifty_milliseconds() -> None:
