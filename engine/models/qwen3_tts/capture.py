@@ -4,7 +4,8 @@ A recorded copy between the device and pinned memory is part of the graph, so th
 of a dispatch is to fill in numbers and to launch. Nothing but copies may touch the host in it.
 """
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -42,3 +43,8 @@ def pinned(*shape: int, dtype: torch.dtype) -> Tensor:
     """Memory of the host, zero, that copies reach without a wait. Allocating it may wait for the
     whole device: at the start only."""
     return torch.zeros(shape, dtype=dtype).pin_memory()
+
+
+def fitting(sizes: Sequence[int], count: int) -> int:
+    """The smallest of ``sizes`` (ascending) that holds ``count``; the largest must."""
+    return sizes[bisect_left(sizes, count)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from playhead.engine.models.qwen3_tts.capture import pinned, record
+from playhead.engine.models.qwen3_tts.capture import fitting, pinned, record
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.codec_rounds import Ints, Round, passes, rounds, targets
 from playhead.engine.models.qwen3_tts.compiling import Ahead, target, wanted
@@ -133,8 +133,7 @@ class CodecLane:
         return out
 
     def _bucket(self, one: Round) -> _Graph:
-        rows = next(rows for rows in self._batches if rows >= len(one.jobs))
-        return self._graphs[rows, one.size]
+        return self._graphs[fitting(self._batches, len(one.jobs)), one.size]
 
     def _fetch(self, together: Sequence[Round], starts: Ints, total: int, out: Pcm | None) -> Pcm:
         """A copy of what rounds have made, each frame in its row; the memory is used again. Rows

@@ -7,7 +7,7 @@ memory: they never overlap.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from playhead.engine.models.qwen3_tts.capture import Replayable, pinned, record
+from playhead.engine.models.qwen3_tts.capture import Replayable, fitting, pinned, record
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.counts import Ints
 from playhead.engine.models.qwen3_tts.embed import look_up
@@ -62,7 +62,7 @@ class _Sheet(NamedTuple):
 class _Turn:
     """Memory of one launch; in use until the device is done."""
 
-    def __init__(self, sizes: Iterable[int]) -> None:
+    def __init__(self, sizes: Collection[int]) -> None:
         self.done = torch.cuda.Event()
         most = max(sizes)
         asked, seen = pinned(3 * most, dtype=torch.int64), pinned(2 * most, dtype=torch.int64)
@@ -119,7 +119,9 @@ class LmLane:
         table = loop.table
         self.most = max(buckets.steps)
         self.fresh = torch.zeros_like(table.carry)
-        sizes = sorted({*buckets.steps, *buckets.firsts})
+        self._step_sizes, self._first_sizes = sorted(buckets.steps), sorted(buckets.firsts)
+        self._most_first = max(buckets.firsts, default=0)
+        sizes = {*buckets.steps, *buckets.firsts}
         self._turns = cycle([_Turn(sizes) for _ in range(MOST_IN_FLIGHT)])
         self._pool = torch.cuda.graph_pool_handle()
         prompts = [p for p in buckets.prompts if p[1] <= table.positions]
@@ -169,9 +171,9 @@ class LmLane:
         Few calls into torch: each gives up the interpreter and queues for it again.
         """
         count = len(slots)
-        alone = not running and count <= max(self._firsts, default=0)
+        alone = not running and count <= self._most_first
         graphs = self._firsts if alone else self._steps
-        size = min(size for size in graphs if size >= count)
+        size = fitting(self._first_sizes if alone else self._step_sizes, count)
         graph, turn = graphs[size], next(self._turns)
         asked, host, seen, seen_host = turn.sheets[size]
         # The padding counts as new: its context does not grow.

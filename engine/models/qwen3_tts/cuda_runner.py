@@ -3,8 +3,9 @@
 import gc
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -253,10 +254,8 @@ class CudaRunner(Qwen3Runner):
         first = np.array([chunk.first for chunk in chunks], np.int64)
         frames = np.array([chunk.frames for chunk in chunks], np.int64)
         due = (slots >= 0) & self._counts.ready(slots, first, frames)
-        results: list[Pcm | BaseException]
         if due.all():
-            results = list(self._decode_due(chunks, slots, first, frames))
-            return results
+            return [*self._decode_due(chunks, slots, first, frames)]
         results, _ = self._due(chunks)
         places = np.flatnonzero(due)
         made = self._decode_due(chunks, slots[places], first[places], frames[places])
@@ -266,16 +265,15 @@ class CudaRunner(Qwen3Runner):
 
     def _decode_due(
         self, chunks: Sequence[ChunkWork], slots: Ints, first: Ints, frames: Ints
-    ) -> Iterator[Pcm]:
+    ) -> list[Pcm]:
         """PCM of each, parts of one array. ``chunks`` say the lane."""
         if not len(slots):
-            return
+            return []
         made = self._lanes[chunks[0].lane].decode(slots, first, frames)
         self._decoded(slots, made, frames)
-        sound, at = made.reshape(-1), 0
-        for end in (np.cumsum(frames) * self.info.frame_samples).tolist():
-            yield sound[at:end]
-            at = end
+        ends = (np.cumsum(frames) * self.info.frame_samples).tolist()
+        sound = made.reshape(-1)
+        return [sound[at:end] for at, end in pairwise([0, *ends])]
 
     def close(self, utterance: int) -> None:
         """See ``Runner``. Closing twice is fine."""

@@ -3,8 +3,11 @@
 what the plain runner says. On a true device tests/gpu has the same."""
 
 import math
-from collections.abc import Iterator, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -120,8 +123,9 @@ def furthest(one: dict[int, Heard], other: dict[int, Heard]) -> float:
     return max(float(np.abs(one[n].sound - other[n].sound).max()) for n in one)
 
 
-@pytest.mark.parametrize("extra", [0, 1, 3])
-@pytest.mark.parametrize("whole_text", [True, False])
+@pytest.mark.parametrize(
+    ("extra", "whole_text"), [(0, True), (1, False), (3, True)], ids=["none", "one", "three"]
+)
 def test_lanes_say_what_single_calls_say(
     tmp_path: Path, extra: int, whole_text: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +145,7 @@ def test_text_that_is_written_meanwhile_is_waited_for(
     same way, and no step is asked for in vain."""
     options = {"frames": lambda _: 25, "whole_text": False}
     wanted = speak(plain(tmp_path, **options), [2])[2]
-    for extra in (0, 1, 3):
+    for extra in (0, 3):
         monkeypatch.setattr(cuda_runner, "EXTRA_FRAMES", ((1, extra),))
         model = lanes(tmp_path, **options)
         model.open(request(2, seed=2))
@@ -198,11 +202,10 @@ def test_a_stream_that_pauses_gets_what_was_made_ahead(
     assert furthest(heard, wanted) < CLOSE
 
 
-@pytest.mark.parametrize("extra", [0, 2])
 def test_a_poisoned_stream_fails_alone_and_leaves_a_clean_slot(
-    tmp_path: Path, extra: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_runner, "EXTRA_FRAMES", ((1, extra),))
+    monkeypatch.setattr(cuda_runner, "EXTRA_FRAMES", ((1, 2),))
     options = {"frames": lambda _: FRAMES}
     wanted = speak(plain(tmp_path, **options), [1, 2])
     model = lanes(tmp_path, **options)
@@ -222,16 +225,15 @@ def test_a_poisoned_stream_fails_alone_and_leaves_a_clean_slot(
 
 
 @pytest.mark.parametrize(
-    ("limits", "frames"),
+    ("limits", "frames", "extra"),
     [
-        (Limits(frames_base=4, frames_per_token=0), 4),
-        (Limits(frames_base=2, frames_per_token=1), 2 + 6),
-        (Limits(repeats=0), 1),
-        (Limits(silence=0.0), 1),
+        (Limits(frames_base=2, frames_per_token=1), 2 + 6, 0),
+        (Limits(frames_base=4, frames_per_token=0), 4, 2),
+        (Limits(repeats=0), 1, 2),
+        (Limits(silence=0.0), 1, 2),
     ],
-    ids=["fixed", "per token", "repeats", "silence"],
+    ids=["per token", "fixed", "repeats", "silence"],
 )
-@pytest.mark.parametrize("extra", [0, 2])
 def test_what_never_ends_is_ended(
     tmp_path: Path, limits: Limits, frames: int, extra: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,3 +302,64 @@ def test_warnings_come_once_with_a_result(tmp_path: Path) -> None:
     advance(model, heard)
     found = [warning.text for result in heard[1].results for warning in result.warnings]
     assert found == ["<|stop|>"]
+
+
+def calls_of(work: Callable[[], object]) -> Counter[str]:
+    """Functions that ``work`` calls, in Python or of a library."""
+    seen: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            seen[frame.f_code.co_qualname] += 1
+        elif event == "c_call":
+            seen[arg.__qualname__] += 1
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["lengths given", "the model ends"])
+def test_the_hosts_work_does_not_grow_with_the_batch(
+    tmp_path: Path, given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of streams that just go on: as many calls for eight as for four, a launch and two copies per
+    frame, one wait per step."""
+    monkeypatch.setattr(cuda_runner, "EXTRA_FRAMES", ((1, 1),))
+    model = lanes(tmp_path, frames=(lambda _: 10**6) if given else None)
+    for number in range(1, 9):
+        model.open(request(number, seed=number))
+        model.push_text(number, TEXT, flush=False, end=True)
+    every, half = list(range(1, 9)), list(range(1, 5))
+    model.step(every)
+    monkeypatch.setattr(cuda_double.AtOnce, "replay", lambda _: None)
+    for _ in range(2):  # the usual answers are made
+        model.step(half)
+        model.step(every)
+    model.step(every)
+    before = cuda_double.CALLS.copy()
+    of_eight = calls_of(lambda: model.step(every))
+    asked = cuda_double.CALLS - before
+    assert (asked["event.record"], asked["event.synchronize"]) == (2, 1)
+    assert sum(count for name, count in of_eight.items() if name.endswith("copy_")) == 4
+    model.step(half)
+    assert calls_of(lambda: model.step(half)) == of_eight
+
+
+def test_the_hosts_work_does_not_grow_with_the_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = lanes(tmp_path, frames=lambda _: 10**6)
+    for number in range(1, 5):
+        model.open(request(number, seed=number))
+        model.push_text(number, TEXT, flush=False, end=True)
+    for _ in range(4):
+        model.step([1, 2, 3, 4])
+    monkeypatch.setattr(cuda_double.AtOnce, "replay", lambda _: None)
+    two = [chunk(number, 0, 2) for number in (1, 2)]
+    four = [chunk(number, 2 if number < 3 else 0, 2) for number in (1, 2, 3, 4)]
+    of_two = calls_of(lambda: model.decode(two))
+    assert calls_of(lambda: model.decode(four)) == of_two
