@@ -3,15 +3,18 @@
 Triton compiles a kernel when it is first called: one after the other, a minute for the codec where
 its cache on disk is empty. What will be called is found out by calling it with the launches left
 out. Other processes, which need no device, put it into that cache, and this one finds it there.
+They are this module, run by itself: children that `multiprocessing` spawns run their parent's main
+module first, and whether that bears it is its affair.
 """
 
 import importlib
 import json
 import logging
 import os
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 from playhead.engine.clock import monotonic
@@ -82,27 +85,60 @@ class Ahead:
     ) -> None:
         """At most ``most`` processes, or one per core up to ``MOST_PROCESSES``."""
         self._began = monotonic()
-        self.processes = min(len(kernels), most or MOST_PROCESSES, len(os.sched_getaffinity(0)))
-        self._pool = None
-        self._futures: list[Future[None]] = []
-        if kernels:
-            # Not forked: a process that has opened the device cannot be copied.
-            self._pool = ProcessPoolExecutor(self.processes, get_context("spawn"))
-            self._futures = [self._pool.submit(compile_kernel, k, wanted_by) for k in kernels]
+        self._kernels = len(kernels)
+        count = min(len(kernels), most or MOST_PROCESSES, len(os.sched_getaffinity(0)))
+        self.processes = count
+        self._pool = ThreadPoolExecutor(max(1, count))
+        self._futures: list[Future[list[str]]] = [
+            self._pool.submit(_elsewhere, kernels[i::count], wanted_by) for i in range(count)
+        ]
 
     def wait(self) -> int:
         """Until all are there; how many are. What failed is said, and compiled when it is called.
         Waiting twice is fine."""
-        failed = 0
-        for future in as_completed(self._futures):
-            error = future.exception()
-            if error is not None:
-                failed += 1
-                _log.warning("a kernel is compiled when it is needed instead: %s", error)
-        done = len(self._futures) - failed
-        if self._pool is not None:
-            self._pool.shutdown()
-            seconds = monotonic() - self._began
-            _log.info("%d kernels by %d processes (%.1f s)", done, self.processes, seconds)
-        self._pool, self._futures = None, []
+        if not self._futures:
+            return 0
+        failed = [fault for future in as_completed(self._futures) for fault in future.result()]
+        for fault in failed:
+            _log.warning("a kernel is compiled when it is needed instead: %s", fault)
+        self._pool.shutdown()
+        self._futures = []
+        done, seconds = self._kernels - len(failed), monotonic() - self._began
+        _log.info("%d kernels by %d processes (%.1f s)", done, self.processes, seconds)
         return done
+
+
+def _elsewhere(kernels: Sequence[str], wanted_by: Target) -> list[str]:
+    """Compile ``kernels`` in another process; what failed, one sentence each."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", __name__]
+    done = subprocess.run(
+        command,
+        input=json.dumps([kernels, wanted_by]),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        return [f"a compiler ended with {done.returncode}: {last}"] * len(kernels)
+    faults: list[str] = json.loads(done.stdout)
+    return faults
+
+
+def _compile_all(kernels: Sequence[str], wanted_by: Target) -> list[str]:
+    """What failed, one sentence each."""
+    faults = []
+    for kernel in kernels:
+        try:
+            compile_kernel(kernel, wanted_by)
+        except Exception as fault:
+            # The top of this process: whatever the compiler raises, the others can be compiled.
+            _log.exception("%s", kernel)
+            faults.append(f"{type(fault).__name__}: {fault}")
+    return faults
+
+
+if __name__ == "__main__":
+    json.dump(_compile_all(*json.load(sys.stdin)), sys.stdout)

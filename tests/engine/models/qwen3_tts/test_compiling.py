@@ -1,7 +1,9 @@
 """Kernels compiled ahead: found without being launched, and found again by who calls them."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +95,39 @@ def _preload(kernel: str) -> None:
     codec_triton._rms.preload(kernel)
 
 
+BROKEN = json.dumps({"name": "playhead.engine.models.qwen3_tts.codec_triton._nothing"})
+INSTEAD = "a kernel is compiled when it is needed instead"
+
+
 def test_a_kernel_that_cannot_be_compiled_is_told_and_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gate = torch.zeros(1, 2, 32)
+    kernels = (BROKEN, *compiling.wanted(lambda: TritonOps(torch.float32).gate(gate)))
+    assert compiling.Ahead(kernels, TARGET, most=1).wait() == 1
+    assert f"{INSTEAD}: KeyError" in caplog.text
+
+
+def test_a_compiler_that_dies_is_told_and_its_kernels_left(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiling, "ProcessPoolExecutor", lambda most, _: ThreadPoolExecutor(most))
-    broken = json.dumps({"name": "playhead.engine.models.qwen3_tts.codec_triton._nothing"})
-    assert compiling.Ahead((broken,), TARGET).wait() == 0
-    assert "a kernel is compiled when it is needed instead" in caplog.text
+    monkeypatch.setattr(compiling.sys, "executable", "/bin/false")
+    assert compiling.Ahead((BROKEN, BROKEN), TARGET, most=1).wait() == 0
+    assert caplog.text.count(f"{INSTEAD}: a compiler ended with 1") == 2
+
+
+def test_a_program_s_main_module_is_not_run_again(tmp_path: Path) -> None:
+    program = tmp_path / "unguarded.py"
+    program.write_text(
+        "from playhead.engine.models.qwen3_tts import compiling\n"
+        "print('once')\n"
+        f"print(compiling.Ahead(({BROKEN!r},), {TARGET}).wait())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout.split() == ["once", "0"]
 
 
 def test_nothing_wanted_starts_no_process() -> None:
