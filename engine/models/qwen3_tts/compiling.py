@@ -20,7 +20,7 @@ from typing import Any
 from playhead.engine.clock import monotonic
 
 MOST_PROCESSES = 12
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 Target = tuple[str, int, int]
 """Backend, architecture and the width of a warp."""
 
@@ -100,11 +100,11 @@ class Ahead:
             return 0
         failed = [fault for future in as_completed(self._futures) for fault in future.result()]
         for fault in failed:
-            _log.warning("a kernel is compiled when it is needed instead: %s", fault)
+            log.warning("a kernel is compiled when it is needed instead: %s", fault)
         self._pool.shutdown()
         self._futures = []
         done, seconds = self._kernels - len(failed), monotonic() - self._began
-        _log.info("%d kernels by %d processes (%.1f s)", done, self.processes, seconds)
+        log.info("%d kernels by %d processes (%.1f s)", done, self.processes, seconds)
         return done
 
 
@@ -135,7 +135,7 @@ def _compile_all(kernels: Sequence[str], wanted_by: Target) -> list[str]:
             compile_kernel(kernel, wanted_by)
         except Exception as fault:
             # The top of this process: whatever the compiler raises, the others can be compiled.
-            _log.exception("%s", kernel)
+            log.exception("%s", kernel)
             faults.append(f"{type(fault).__name__}: {fault}")
     return faults
 
