@@ -21,7 +21,12 @@ from torch import Tensor
 
 def compile_ahead(codec: Codec, batches: Iterable[int], ladder: Sequence[int]) -> Ahead:
     """Begin to compile what lanes of these sizes will call; about half a minute of a processor."""
-    kernels = wanted(lambda: _decode_each(codec, sorted(batches), ladder))
+
+    def everything() -> None:
+        _decode_each(codec, sorted(batches), ladder)
+        _decode_each(codec, (1,), (codec.max_frames,))  # recordings of voices
+
+    kernels = wanted(everything)
     codec.reset(torch.tensor([codec.arena.spare], device=codec.decoder.device))  # holds anything
     torch.cuda.empty_cache()  # graphs have memory of their own
     return Ahead(kernels, target())

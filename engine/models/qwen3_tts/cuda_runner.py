@@ -127,6 +127,8 @@ class CudaRunner(Qwen3Runner):
         compiled: Callable[[], object] = lambda: None,
     ) -> None:
         """``compiled`` waits for the codec's kernels."""
+        if any(clone.codes is not None for clone in parts.voices.clones.values()):
+            compiled()  # recordings are heard first of all
         super().__init__(parts, options)
         self.limits = buckets.limits()
         device = parts.loop.table.device

@@ -13,8 +13,14 @@ pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
 pytest.importorskip("triton", reason="triton is not installed")
 
 import torch
-from playhead.engine.models.qwen3_tts import compiling
+from playhead.engine.models.qwen3_tts import compiling, cuda_codec
+from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
+from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
+from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
+from playhead.engine.models.qwen3_tts.cuda_codec import compile_ahead
+from playhead.engine.models.qwen3_tts.weights import random_tensors
+from runner_lab import CODEC
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
@@ -128,6 +134,24 @@ def test_a_program_s_main_module_is_not_run_again(tmp_path: Path) -> None:
         [sys.executable, str(program)], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.split() == ["once", "0"]
+
+
+def test_all_that_lanes_and_recordings_call_is_compiled_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[tuple[str, ...]] = []
+    monkeypatch.setattr(cuda_codec, "Ahead", lambda kernels, _: begun.append(kernels))
+    weights = random_tensors(decoder_tensors(CODEC), 5)
+    decoder = CodecDecoder(CODEC, weights, FusedOps(torch.float32))
+    codec = Codec(decoder, decoder.arena(2), 25)
+    compile_ahead(codec, {4, 1}, (1, 2))
+    (kernels,) = begun
+    assert len(kernels) > 5
+    assert all(state.isfinite().all() for state in codec.arena.snapshot(codec.arena.spare))
+    for rows, frames in ((1, 1), (4, 2), (1, 25)):
+        codes, slots = torch.zeros(rows, 16, frames, dtype=torch.int64), torch.full((rows,), 2)
+        called = compiling.wanted(lambda c=codes, s=slots: codec.decode(c, s))  # type: ignore[misc]
+        assert set(called) <= set(kernels)
 
 
 def test_nothing_wanted_starts_no_process() -> None:
