@@ -4,15 +4,22 @@ Every core function takes ``now`` as an argument (seconds, monotonic). Adapters 
 :func:`monotonic` once per event; the simulator passes its own numbers.
 """
 
+import sys
 import time
+from typing import Final
+
+_CLOCK: Final = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
 
 
 def monotonic() -> float:
-    """Seconds on the machine's monotonic clock, at nanosecond resolution.
+    """Seconds on the machine's monotonic clock, at nanosecond resolution; time in which the machine
+    was suspended counts.
 
-    Not ``loop.time()``: uvloop rounds that to whole milliseconds.
+    Listeners go on playing meanwhile: to a clock that stood still as well (CLOCK_MONOTONIC on
+    Linux) they would seem to hold what they have long played, and a ticket would be good for as
+    long as the machine slept. Not ``loop.time()``: uvloop rounds that to whole milliseconds.
     """
-    return time.monotonic_ns() / 1e9
+    return time.clock_gettime_ns(_CLOCK) / 1e9
 
 
 def wall() -> float:

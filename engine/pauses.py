@@ -11,6 +11,10 @@ import math
 HALF_LIFE = 60.0
 """Seconds in which the memory of a pause fades by half."""
 
+MOST = 1.5
+"""Seconds of a pause that are remembered at the most. A machine that was suspended for an hour
+finds every listener dry: no lead covers that, and none should be longer for it than for this."""
+
 
 class Worst:
     """The worst pause of late of one process."""
@@ -25,7 +29,7 @@ class Worst:
         """A pause has ended. Whether it is worse than what is remembered."""
         if seconds <= self.left(now):
             return False
-        self._seconds, self._at = seconds, now
+        self._seconds, self._at = min(MOST, seconds), now
         return True
 
     def left(self, now: float) -> float:

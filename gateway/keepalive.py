@@ -4,6 +4,7 @@ Lines stand in slots of time; each tick takes the slots that have come. Event lo
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from playhead.engine import clock
@@ -46,8 +47,12 @@ class Keepalive:
     def _tick(self) -> None:
         now = clock.monotonic()
         last = int(now / TICK)
-        for slot in range(self._done + 1, last + 1):
-            self._done = slot
+        passed: Iterable[int] = range(self._done + 1, last + 1)
+        if len(self._slots) < last - self._done:  # the machine was suspended, or nearly so
+            passed = sorted(slot for slot in self._slots if slot <= last)
+            self._done = last
+        for slot in passed:
+            self._done = max(self._done, slot)
             for line in self._slots.pop(slot, ()):
                 due = line.beat(now)
                 if due is not None:

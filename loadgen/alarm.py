@@ -1,6 +1,6 @@
 """Waking at an exact moment: the event loop's own timers have steps of a millisecond.
 
-On Linux one timer of the kernel (timerfd_create(2), CLOCK_MONOTONIC) wakes the loop like a
+On Linux one timer of the kernel (timerfd_create(2), CLOCK_BOOTTIME) wakes the loop like a
 socket does. Elsewhere the last millisecond is waited for in short turns, which keeps a core busy.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 
 from playhead.engine.clock import monotonic
 
-_CLOCK_MONOTONIC = 1
+_CLOCK_BOOTTIME = 7  # the clock that engine/clock.py reads
 _ABSOLUTE = 1  # TFD_TIMER_ABSTIME
 _FINE = 0.0015
 
@@ -86,7 +86,7 @@ def _open() -> int | None:
     """A timer that does not run yet; ``None`` where the system has none."""
     if sys.platform != "linux":
         return None
-    file: int = _LIBC.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+    file: int = _LIBC.timerfd_create(_CLOCK_BOOTTIME, os.O_NONBLOCK | os.O_CLOEXEC)
     return file if file >= 0 else None
 
 

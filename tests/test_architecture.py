@@ -37,7 +37,8 @@ WORLD = {
 }
 CLOCKS = {
     *("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
-    *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime"),
+    *("process_time", "process_time_ns", "thread_time", "thread_time_ns"),
+    *("clock_gettime", "clock_gettime_ns"),
 }
 DATE_CLOCKS = {"now", "utcnow", "today"}
 

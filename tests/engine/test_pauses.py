@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from playhead.engine.pauses import HALF_LIFE, Pauses
+from playhead.engine.pauses import HALF_LIFE, MOST, Pauses
 
 
 def test_who_comes_late_has_stood_still() -> None:
@@ -29,6 +29,14 @@ def test_the_worst_is_remembered_until_it_has_faded() -> None:
         pauses.turn(now)
         assert pauses.worst(now) >= now - due
     assert pauses.worst(2.3 + 3 * HALF_LIFE) == pytest.approx(0.3)
+
+
+def test_a_machine_that_was_suspended_for_hours_does_not_remember_it_for_hours() -> None:
+    pauses = Pauses()
+    pauses.expect(1.0)
+    pauses.turn(30_000.0)
+    assert pauses.worst(30_000.0) == MOST
+    assert pauses.worst(30_000.0 + 5 * HALF_LIFE) < 0.05
 
 
 def test_what_gateways_tell_counts_for_each_alone_where_it_is_worse() -> None:

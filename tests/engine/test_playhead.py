@@ -108,6 +108,18 @@ def test_a_report_moves_the_dry_time_to_what_the_listener_really_holds() -> None
     assert head.confidence(1.0) == 1.0
 
 
+def test_a_listener_that_played_on_while_the_machine_was_suspended_is_believed_to_be_dry() -> None:
+    """The clock counts that time. To one that stood still, it could not have played so much."""
+    head = belief(one_way=0.1)
+    head.on_sent(2000, 0.0)
+    slept = 3_600.0
+    assert head.deadline(0.5 + slept) == pytest.approx(2.1), "long past, with no report"
+    assert head.on_report(said(2000, 0, S.STALLED, 50.5 + slept), 0.5 + slept)
+    assert head.waiting
+    assert head.runway(0.5 + slept) == 0.0
+    assert head.counters.clamped == 0
+
+
 def test_what_is_in_flight_is_counted_on_top_of_a_report() -> None:
     head = belief(one_way=0.1)
     head.on_sent(1000, 0.0)

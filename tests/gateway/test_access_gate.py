@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from playhead.gateway import access_watch
 from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import METRICS, ApiKey, KeyRing, new_key
 from playhead.gateway.access_quota import Quota
+from playhead.gateway.access_tickets import LIFETIME
 from playhead.gateway.messages import ErrorEvent, Failed, Ready, ResumeFrom, Text
 from playhead.gateway.settings import SettingsError
 from websockets.asyncio.client import connect
@@ -262,6 +264,21 @@ def test_a_revocation_during_want_of_descriptors_is_not_lost(
 
     with caplog.at_level(logging.ERROR):
         uvloop.run(main())
+
+
+def test_a_ticket_does_not_outlive_its_minute_in_a_machine_that_sleeps(
+    keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with gateway(keys=str(keys.path)) as running:
+            text = await ticket(running, keys.first)
+            real = time.clock_gettime_ns
+            slept = round(LIFETIME * 1e9)
+            monkeypatch.setattr(time, "clock_gettime_ns", lambda one: real(one) + slept)
+            status, _, _ = await refused(running, uri=f"{running.url}?ticket={text}")
+            assert status == 401
+
+    uvloop.run(main())
 
 
 def test_expiry_goes_by_the_wall_clock_and_tickets_do_not(

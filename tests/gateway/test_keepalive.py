@@ -52,6 +52,24 @@ def test_each_line_beats_when_it_asked_to() -> None:
     asyncio.run(main())
 
 
+def test_after_a_long_suspension_each_line_beats_once_and_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        pacemaker = Keepalive(asyncio.get_running_loop())
+        lines = [Line(pacemaker, 9, 30.0), Line(pacemaker, 9, 20.0)]
+        real = clock.monotonic
+        slept = 14 * 24 * 3600.0  # a look at each slot in between would take longer than this test
+        monkeypatch.setattr(clock, "monotonic", lambda: real() + slept)
+        await asyncio.sleep(0.1)
+        assert [len(line.times) for line in lines] == [1, 1]
+        monkeypatch.setattr(clock, "monotonic", lambda: real() + slept + 31.0)
+        await asyncio.sleep(0.1)
+        assert [len(line.times) for line in lines] == [2, 2]
+
+    asyncio.run(main())
+
+
 def test_a_line_may_leave_while_others_beat() -> None:
     async def main() -> None:
         pacemaker = Keepalive(asyncio.get_running_loop())

@@ -1,0 +1,15 @@
+"""The clock that everything goes by."""
+
+import sys
+import time
+
+import pytest
+from playhead.engine import clock
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the only monotonic clock there is")
+def test_time_in_which_the_machine_was_suspended_counts() -> None:
+    """CLOCK_MONOTONIC stands still meanwhile; how far the two are apart depends on the machine."""
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    now = clock.monotonic()
+    assert before <= now <= time.clock_gettime(time.CLOCK_BOOTTIME)
