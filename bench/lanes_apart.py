@@ -6,8 +6,14 @@ The model is a stand-in that answers at once, so that what is left is the way: a
 streams (two frames each, and one in seventy ends), chunks of so many streams and frames, and a
 text until the engine's thread knows that it can be stepped. Each is asked directly, as in one
 process, and over the lines to another (``playhead serve --lanes apart``), in turn. Prints medians
-and 95th percentiles in microseconds, and CPU time of the asking thread; writes lanes_apart.json
-with --out. Needs two cores that nobody else uses.
+and 95th percentiles in microseconds, and CPU time of the asking thread.
+
+Then what it is for: three lanes that are at work as the accelerator's are (a third of the time in
+many short calls that give the interpreter's lock up and take it again, the rest waiting), and
+beside them a thread like the scheduler's that wants half a millisecond of work every two. Prints
+how long that half millisecond takes, and how many dispatches the lanes do.
+
+Writes lanes_apart.json with --out. Needs two cores that nobody else uses.
 """
 
 import argparse
@@ -15,6 +21,7 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +38,7 @@ from playhead.engine.types import ChunkWork, Lane, ModelInfo, Request, Runner, S
 RATE, FRAME = 24_000, 1_920
 LADDER = (1, 2, 4, 8, 16)
 ENDS = 70
+SWITCH_INTERVAL = 0.0005  # as a server sets it
 STREAMS = (1, 64, 512)
 CHUNKS = ((1, 1), (16, 2), (64, 1), (64, 4), (64, 16))
 
@@ -60,9 +68,36 @@ class AtOnce:
         self._usual.pop(utterance, None)
 
 
+class Busy(AtOnce):
+    """Each dispatch takes 4 ms of short calls and 8 ms of waiting."""
+
+    def step(self, utterances: Sequence[int]) -> list[StepResult]:
+        _work(0.004)
+        time.sleep(0.008)
+        return super().step(utterances)
+
+    def decode(self, chunks: Sequence[ChunkWork]) -> list[Any]:
+        _work(0.004)
+        time.sleep(0.008)
+        return super().decode(chunks)
+
+
+_NUMBERS = np.zeros(2000, np.float32)
+
+
+def _work(seconds: float) -> None:
+    """So much of this thread's own processor time."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        sum(number * number for number in range(60))
+        np.add(_NUMBERS, 1.0)  # gives the lock up, as any array of that length does
+
+
 def load(settings: bytes, tell: Tell) -> Hosted:
     """The stand-in, in its own process."""
-    return Hosted(AtOnce(), LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 512)))
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    runner = Busy() if settings == b"busy" else AtOnce()
+    return Hosted(runner, LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 512)))
 
 
 def timed(act: Callable[[], object], seconds: float) -> dict[str, float]:
@@ -78,6 +113,37 @@ def timed(act: Callable[[], object], seconds: float) -> dict[str, float]:
     cpu = (time.thread_time() - cpu) / len(took)
     p50, p95 = np.percentile(took, [50, 95]) * 1e6
     return {"p50": round(p50, 1), "p95": round(p95, 1), "cpu": round(1e6 * cpu, 1)}
+
+
+def beside(runner: Runner, seconds: float) -> dict[str, float]:
+    """A scheduler's turns beside three lanes at work: microseconds, and dispatches a second."""
+    over = threading.Event()
+    done = [0, 0, 0]
+
+    def lane(number: int, act: Callable[[], object]) -> None:
+        while not over.is_set():
+            act()
+            done[number] += 1
+
+    asked = cases(runner)
+    works = [asked["step of 64"], asked["decode of 16 x 2 frames"]]
+    other = [ChunkWork(50, 0, 0, 2, Lane.BACKGROUND, 0.1, 0.5, 0.0)]
+    works.append(lambda: runner.decode(other))
+    threads = [threading.Thread(target=lane, args=pair) for pair in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    took: list[float] = []
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        time.sleep(0.002)
+        began = time.perf_counter()
+        _work(0.0005)
+        took.append(time.perf_counter() - began)
+    over.set()
+    for thread in threads:
+        thread.join()
+    p50, p95 = np.percentile(took, [50, 95]) * 1e6
+    return {"p50": round(p50), "p95": round(p95), "dispatches": round(sum(done) / seconds, 1)}
 
 
 def cases(runner: Runner) -> dict[str, Callable[[], object]]:
@@ -105,6 +171,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.lines:
         raise SystemExit(host([int(number) for number in args.lines.split(",")], load))
+    sys.setswitchinterval(SWITCH_INTERVAL)
     here, apart = AtOnce(), start([sys.executable, __file__], b"")
     answers: SimpleQueue[Any] = SimpleQueue()
     apart.follow(answers.put)
@@ -128,10 +195,28 @@ def main() -> None:
     rows["text"] = {"apart": timed(text, args.seconds)}
     print(f"{'text until answered':24} {'':10} {rows['text']['apart']['p50']:10}")
     apart.end()
+    rows["turns"] = turns(args.seconds)
     if args.out:
         facts = {"machine": platform.machine(), "cores": os.cpu_count(), "us": rows}
         text_out = json.dumps(facts, indent=1) + "\n"
         (args.out / "lanes_apart.json").write_text(text_out, encoding="utf-8")
+
+
+def turns(seconds: float) -> dict[str, Any]:
+    """Both ways, twice in turn."""
+    here, apart = Busy(), start([sys.executable, __file__], b"busy")
+    apart.follow(lambda news: None)
+    rows: dict[str, Any] = {"direct": [], "apart": []}
+    for number in range(1, 65):
+        for runner in (here, apart):
+            runner.open(Request(number, "bench", "nobody"))
+    print("half a millisecond of work beside three busy lanes: us p50, p95; dispatches a second")
+    for name, runner in (("direct", here), ("apart", apart)) * 2:
+        row = beside(runner, 2 * seconds)
+        rows[name].append(row)
+        print(f"{name:24} {row['p50']:10} {row['p95']:10} {row['dispatches']:8}")
+    apart.end()
+    return rows
 
 
 if __name__ == "__main__":
