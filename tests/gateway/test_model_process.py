@@ -23,36 +23,28 @@ def loaded(pid: int) -> bool:
 
 def test_a_model_that_is_killed_comes_back_with_engine_and_gateways() -> None:
     with supervised("--gateways", "1", *FLAGS) as process:
-        url = process.stdout.readline().rpartition(" ")[2].strip()
-        assert status(url) == 200
+        process.stdout.readline()
         (engine,) = named(children(process.pid), "engine")
         (model,) = named(children(engine), "model")
         assert not loaded(engine)
         os.kill(model, signal.SIGKILL)
-        again = process.stdout.readline()
-        assert "is ready" in again
+        url = process.stdout.readline().rpartition(" ")[2].strip()
+        assert status(url) == 200
+        (engine,) = named(children(process.pid), "engine")
+        (successor,) = named(children(engine), "model")
         process.terminate()
         _, err = process.communicate(timeout=AT_ONCE)
     assert process.returncode == 0, err
     assert "the model's process was ended by SIGKILL" in err
     assert err.count("ended with 70") == 2, err
     assert gone(model)
+    assert gone(successor)
 
 
-def test_a_server_of_one_process_can_have_its_model_apart() -> None:
+def test_a_server_of_one_process_can_have_its_model_apart_and_takes_it_along() -> None:
     with supervised(*FLAGS) as process:
         url = process.stdout.readline().rpartition(" ")[2].strip()
         assert status(url) == 200
-        (model,) = named(children(process.pid), "model")
-        process.terminate()
-        _, err = process.communicate(timeout=AT_ONCE)
-        assert process.returncode == 0, err
-        assert gone(model)
-
-
-def test_an_engine_that_is_killed_takes_its_model_along() -> None:
-    with supervised(*FLAGS) as process:
-        process.stdout.readline()
         (model,) = named(children(process.pid), "model")
         process.kill()
         until = time.monotonic() + PATIENCE

@@ -122,27 +122,25 @@ def test_speech_words_and_warnings_are_those_of_the_model() -> None:
         until(lambda: made.stats().uncaptured == 7)
 
 
-@pytest.mark.parametrize(
-    ("text", "more", "code", "message"),
-    [
-        ("a", {"voice": "nobody"}, "bad_value", "there is no voice 'nobody'"),
-        ("ab@", {}, "engine_error", "ZeroDivisionError: the front end broke"),
-        ("ab!", {}, "engine_error", "RuntimeError: the step broke"),
-        ("ab?", {}, "engine_error", "the step of this one broke"),
-        ("ab%", {}, "engine_error", "RuntimeError: the decoder broke"),
-        ("ab#", {}, "engine_error", "the decoding of this one broke"),
-        ("ab4", {}, "engine_error", "RuntimeError: the model's answers are not those of the batch"),
-    ],
-)
-def test_what_fails_says_what_it_says_in_one_process(
-    text: str, more: dict[str, str], code: str, message: str
-) -> None:
+FAULTS = [
+    ("a", {"voice": "nobody"}, "bad_value", "there is no voice 'nobody'"),
+    ("ab@", {}, "engine_error", "ZeroDivisionError: the front end broke"),
+    ("ab!", {}, "engine_error", "RuntimeError: the step broke"),
+    ("ab?", {}, "engine_error", "the step of this one broke"),
+    ("ab%", {}, "engine_error", "RuntimeError: the decoder broke"),
+    ("ab#", {}, "engine_error", "the decoding of this one broke"),
+    ("ab4", {}, "engine_error", "RuntimeError: the model's answers are not those of the batch"),
+]
+
+
+def test_what_fails_says_what_it_says_in_one_process_and_others_go_on() -> None:
     with engine() as (made, ear, _):
-        say(made, 1, text, **more)
-        finished = ear.finished(1)
-        assert (finished.reason, finished.code, finished.message) == (Finish.FAILED, code, message)
-        say(made, 2, "others go on")
-        assert ear.finished(2).reason is Finish.COMPLETE
+        for number, (text, more, code, message) in enumerate(FAULTS):
+            say(made, number, text, **more)
+            told = ear.finished(number)
+            assert (told.reason, told.code, told.message) == (Finish.FAILED, code, message)
+        say(made, 99, "others go on")
+        assert ear.finished(99).reason is Finish.COMPLETE
         assert made.dead is None
 
 
