@@ -1,7 +1,7 @@
 """Batches as they cross between the engine's process and its model's process: what most streams say
 alike in a byte, the rest in words. Pure. Nothing else knows how results of a batch are packed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Final
 
@@ -10,8 +10,8 @@ from playhead.engine.remote.runner_wire import Decoded, Fault, Stepped
 from playhead.engine.remote.wire import WireError
 from playhead.engine.types import Pcm, RunnerDead, StepResult
 
-_MOST_FRAMES: Final = 255
-"""Frames of a stream and step that are told as one byte."""
+_MOST_FRAMES: Final = 15
+"""Frames of a stream and step that are told as one byte; more are told in words."""
 
 
 class StepAnswers:
@@ -40,10 +40,20 @@ class StepAnswers:
             if result.utterance != utterances[place]:
                 raise _foreign()
             if _says_more(result):
-                told[place], frames[place] = result, 0
+                told[place] = result
             else:
                 self._plain[result.utterance] = result
-        return Stepped(bytes(frames), told, uncaptured)
+        return Stepped(_alike(frames, told), told, uncaptured)
+
+
+def _alike(frames: list[int], told: Collection[int]) -> bytes:
+    """A byte for each stream; of those of whom more is told any will do: one like the others."""
+    for place in told:
+        frames[place] = 0
+    most = max(frames, default=0)
+    for place in told:
+        frames[place] = most
+    return bytes(frames)
 
 
 def _foreign() -> RuntimeError:
@@ -62,45 +72,44 @@ def _says_more(result: StepResult) -> bool:
     )
 
 
+class _Plain(dict[int, StepResult]):
+    """Results that tell so many frames and nothing else, by utterance, made when first wanted."""
+
+    def __init__(self, frames: int) -> None:
+        super().__init__()
+        self._frames = frames
+
+    def __missing__(self, utterance: int) -> StepResult:
+        made = StepResult(utterance, self._frames, boundary=False, hungry=False, ended=False)
+        self[utterance] = made
+        return made
+
+
 class StepResults:
     """Results of steps as they were on the other side. Those that only tell a number of frames are
     made once per utterance. Any thread, each utterance by one at a time."""
 
     def __init__(self) -> None:
-        self._plain: dict[int, list[StepResult]] = {}
-
-    def open(self, utterance: int) -> None:
-        """It may be stepped from now on."""
-        self._plain[utterance] = []
+        self._plain = [_Plain(frames) for frames in range(_MOST_FRAMES + 1)]
 
     def close(self, utterance: int) -> None:
         """It is stepped no more."""
-        self._plain.pop(utterance, None)
+        for plain in self._plain:
+            plain.pop(utterance, None)
 
     def unpack(self, utterances: Sequence[int], answer: Stepped) -> list[StepResult]:
         """Results in the order of the batch. Raises :class:`WireError` where they do not fit."""
-        if len(answer.frames) != len(utterances):
-            raise WireError(f"{len(answer.frames)} answers to {len(utterances)} streams")
-        plain = self._plain
-        try:
-            results = [
-                plain[stream][frames]
-                for stream, frames in zip(utterances, answer.frames, strict=True)
-            ]
-        except IndexError:
-            self._make(utterances, max(answer.frames))
-            return self.unpack(utterances, answer)
+        frames = answer.frames
+        if len(frames) != len(utterances):
+            raise WireError(f"{len(frames)} answers to {len(utterances)} streams")
+        if frames.count(frames[:1]) == len(frames):
+            results = list(map(self._plain[max(frames, default=0)].__getitem__, utterances))
+        else:
+            pairs = zip(utterances, frames, strict=True)
+            results = [self._plain[count][utterance] for utterance, count in pairs]
         for place, result in answer.told.items():
             results[place] = result
         return results
-
-    def _make(self, utterances: Sequence[int], most: int) -> None:
-        for stream in utterances:
-            known = self._plain[stream]
-            known += [
-                StepResult(stream, frames, boundary=False, hungry=False, ended=False)
-                for frames in range(len(known), most + 1)
-            ]
 
 
 def decoded(results: Sequence[Pcm | BaseException]) -> tuple[Decoded, list[Pcm]]:

@@ -155,7 +155,6 @@ class RunnerProxy:
 
     def open(self, request: Request) -> None:
         """Returns at once: a refusal comes later."""
-        self._results.open(request.utterance)
         self._say(wire.Open(request))
 
     def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
