@@ -8,10 +8,9 @@ seconds of trying at the start, and do not run in a part of the device.
 """
 
 import torch
-from playhead.engine.models.qwen3_tts import codec_attention_triton
 from playhead.engine.models.qwen3_tts import codec_conv_triton as fused
 from playhead.engine.models.qwen3_tts.codec_conv_triton import Tile
-from playhead.engine.models.qwen3_tts.codec_ops import Heads, Turn, Unit, Wave
+from playhead.engine.models.qwen3_tts.codec_ops import Unit, Wave
 from playhead.engine.models.qwen3_tts.codec_triton import TritonOps
 from playhead.engine.models.qwen3_tts.linear_triton import Cut, dividing, linear
 from torch.nn import functional as F
@@ -135,17 +134,6 @@ class FusedOps(TritonOps):
         few = rows <= 64
         most = 16 if rows <= 16 else 32 if few else 64
         return Cut(dividing(32 if few else 64, width), dividing(64, depth), 4, 3, most)
-
-    def attend(
-        self,
-        qkv: torch.Tensor,
-        turn: Turn,
-        keys: torch.Tensor,
-        values: torch.Tensor,
-        heads: Heads,
-    ) -> torch.Tensor:
-        """See :meth:`TorchOps.attend`."""
-        return codec_attention_triton.attend(qkv, turn, keys, values, heads)
 
 
 def pick(ladder: Ladder, columns: int) -> Tile | None:

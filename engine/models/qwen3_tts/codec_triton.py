@@ -1,4 +1,4 @@
-"""The codec decoder's elementwise work and attention as Triton kernels.
+"""The codec decoder's elementwise work as Triton kernels, between the library's convolutions.
 
 Each kernel reads its input once and writes its output once; arithmetic is float32. Nothing is
 compiled per batch size or chunk length, so a new graph costs its capture alone.
@@ -7,6 +7,7 @@ compiled per batch size or chunk length, so a new graph costs its capture alone.
 import torch
 import triton
 import triton.language as tl
+from playhead.engine.models.qwen3_tts import codec_attention_triton
 from playhead.engine.models.qwen3_tts.codec_ops import Heads, TorchOps, Turn
 
 SNAKE_TILE = 2048  # elements
@@ -90,24 +91,8 @@ class TritonOps(TorchOps):
         values: torch.Tensor,
         heads: Heads,
     ) -> torch.Tensor:
-        """See :meth:`TorchOps.attend`. Rotates the queries in place."""
-        batch, length, _ = qkv.shape
-        ring, half = keys.shape[1], heads.width // 2
-        most = triton.next_power_of_2(heads.queries)
-        _rotate[(length, batch)](
-            qkv, turn.angles, turn.positions, turn.slots, keys, values,
-            length, ring, heads.queries, heads.keys, half, most, triton.next_power_of_2(half),
-        )  # fmt: skip
-        out = qkv.new_empty(batch, length, heads.queries * heads.width)
-        _attend[(heads.queries, batch)](
-            qkv, keys, values, turn.slots, turn.positions, out,
-            length, heads.width**-0.5, heads.window,
-            ring, heads.queries, heads.keys, heads.width,
-            # A matrix product takes at least 16 each way.
-            max(16, triton.next_power_of_2(length)), max(16, triton.next_power_of_2(ring)),
-            max(16, triton.next_power_of_2(heads.width)),
-        )  # fmt: skip
-        return out
+        """See :meth:`TorchOps.attend`."""
+        return codec_attention_triton.attend(qkv, turn, keys, values, heads)
 
     def fold(
         self, extended: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
@@ -210,83 +195,6 @@ def _gate(both, out, count, width: tl.constexpr, tile: tl.constexpr):
     value = tl.load(source + width, mask=inside, other=0.0).to(tl.float32)
     gated = gate / (1.0 + tl.exp(-gate)) * value
     tl.store(out + index, gated.to(out.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _turn_heads(source, target, heads, cos, sin, half: tl.constexpr, most: tl.constexpr,
-                wide: tl.constexpr):  # fmt: skip
-    """Rotate ``heads`` heads that lie one after the other."""
-    head = tl.arange(0, most)[:, None]
-    index = tl.arange(0, wide)[None, :]
-    inside = (head < heads) & (index < half)
-    place = head * 2 * half + index
-    first = tl.load(source + place, mask=inside, other=0.0).to(tl.float32)
-    second = tl.load(source + place + half, mask=inside, other=0.0).to(tl.float32)
-    turned = first * cos - second * sin
-    kind = target.dtype.element_ty
-    tl.store(target + place, turned.to(kind), mask=inside)
-    tl.store(target + place + half, (second * cos + first * sin).to(kind), mask=inside)
-
-
-@triton.jit(do_not_specialize=["length"])
-def _rotate(
-    qkv, angles, positions, slots, keys, values, length, ring,
-    queries: tl.constexpr, kv: tl.constexpr, half: tl.constexpr, most: tl.constexpr,
-    wide: tl.constexpr,
-):  # fmt: skip
-    """One column: queries rotated in place, keys rotated into the ring, values copied there."""
-    batch = tl.program_id(1).to(tl.int64)
-    row = batch * length + tl.program_id(0)
-    index = tl.arange(0, wide)
-    angle = tl.load(angles + row * half + index, mask=index < half, other=0.0)
-    cos, sin = tl.cos(angle)[None, :], tl.sin(angle)[None, :]
-    slot = tl.load(slots + batch)
-    ring_row = (slot * ring + tl.load(positions + row) % ring) * kv * 2 * half
-    source = qkv + row * (queries + 2 * kv) * 2 * half
-    _turn_heads(source, source, queries, cos, sin, half, most, wide)
-    _turn_heads(source + queries * 2 * half, keys + ring_row, kv, cos, sin, half, most, wide)
-    flat = tl.arange(0, most * wide * 2)
-    inside = flat < kv * 2 * half
-    value = tl.load(source + (queries + kv) * 2 * half + flat, mask=inside, other=0.0)
-    tl.store(values + ring_row + flat, value, mask=inside)
-
-
-@triton.jit(do_not_specialize=["length"])
-def _attend(
-    qkv, keys, values, slots, positions, out, length, scale, window,
-    ring: tl.constexpr, queries: tl.constexpr, kv: tl.constexpr, width: tl.constexpr,
-    tall: tl.constexpr, places: tl.constexpr, wide: tl.constexpr,
-):  # fmt: skip
-    """One query head of one stream: all its new columns against the whole ring."""
-    head = tl.program_id(0)
-    batch = tl.program_id(1).to(tl.int64)
-    column, place, index = tl.arange(0, tall), tl.arange(0, places), tl.arange(0, wide)
-    row_width: tl.constexpr = (queries + 2 * kv) * width
-    asked = (column < length)[:, None] & (index < width)[None, :]
-    source = qkv + batch * length * row_width + head * width
-    q = tl.load(source + column[:, None] * row_width + index[None, :], mask=asked, other=0.0)
-
-    slot = tl.load(slots + batch)
-    start = slot * ring * kv * width + (head // (queries // kv)) * width
-    cell = start + place[:, None] * kv * width + index[None, :]
-    held_cells = (place < ring)[:, None] & (index < width)[None, :]
-    k = tl.load(keys + cell, mask=held_cells, other=0.0)
-    v = tl.load(values + cell, mask=held_cells, other=0.0)
-
-    first = tl.load(positions + batch * length)
-    newest = first + length - 1
-    back = (newest - place) % ring
-    # The remainder has the sign of its dividend here, unlike in Python.
-    held = newest - tl.where(back < 0, back + ring, back)
-    at = (first + column)[:, None]
-    seen = (held >= 0)[None, :] & (held[None, :] <= at) & (held[None, :] > at - window)
-    seen = seen & (place < ring)[None, :]
-    score = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-    score = tl.where(seen, score, -1e30)
-    weight = tl.exp(score - tl.max(score, 1)[:, None])
-    total = tl.dot(weight.to(v.dtype), v, input_precision="ieee") / tl.sum(weight, 1)[:, None]
-    target = out + (batch * length + column[:, None]) * queries * width + head * width
-    tl.store(target + index[None, :], total.to(out.dtype.element_ty), mask=asked)
 
 
 @triton.jit(do_not_specialize=["length"])
