@@ -6,6 +6,7 @@ to say comes as an :class:`Answer` to the engine's thread. Nothing is lost by th
 only ever turns true by text, and a refusal ends an utterance as it would have kept it out.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,34 @@ News = Sequence[Answer] | RunnerDead
 
 Hear = Callable[[News], None]
 """Takes news on any thread."""
+
+
+class Relay:
+    """Passes news on to whoever listens last: a rehearsal first, then the engine. Any thread."""
+
+    def __init__(self, follow: Callable[[Hear], None]) -> None:
+        """``follow`` is handed who hears the model; it is called once."""
+        self._lock = threading.Lock()
+        self._hear: Hear = unheard
+        self._end: RunnerDead | None = None
+        follow(self._pass_on)
+
+    def turn_to(self, hear: Hear) -> None:
+        """From now on ``hear`` is told; at once, if the model has ended already."""
+        with self._lock:
+            self._hear = hear
+            if self._end is not None:
+                hear(self._end)
+
+    def _pass_on(self, news: News) -> None:
+        with self._lock:
+            if isinstance(news, RunnerDead):
+                self._end = news
+            self._hear(news)
+
+
+def unheard(news: News) -> None:
+    """Before anybody listens nothing has been asked."""
 
 
 def unasked(hear: Hear) -> None:

@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
+from playhead.engine.answers import Hear, News, unasked
 from playhead.engine.capacity import Capacity, batches
 from playhead.engine.intake import Intake
 from playhead.engine.lanes import Completion, CpuLanes
 from playhead.engine.lead import LeadLimits
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.types import Finish, Lane, Request, Runner
+from playhead.engine.types import Finish, Lane, Request, Runner, RunnerDead
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +41,8 @@ PATIENCE_BATCHED = 6.0
 FAR = 60.0
 """Seconds of lead: nobody plays."""
 
-EVERYBODY = 100_000
-"""Utterances at a time: nobody is refused."""
+ANSWERED_WITHIN = 1.0
+"""Seconds in which a model in another process says that a text can be spoken."""
 
 
 def crowds(limits: LaneLimits, most: int) -> tuple[int, ...]:
@@ -57,13 +58,14 @@ def rehearse(
     clock: Callable[[], float],
     patience: float | None = None,
     most: int = 64,
+    follow: Callable[[Hear], None] = unasked,
 ) -> Capacity:
     """Speak :data:`TEXT` a few times, to no more than ``most`` at a time, and return what it took.
     Blocks while it does, for about ``patience`` seconds at most. A model that fails at it is left
-    to fail for those who ask it."""
+    to fail for those who ask it. ``follow`` is handed who hears what the model answers later."""
     in_batches = batches(limits, Lane.LM)
     patience = patience or (PATIENCE_BATCHED if in_batches else PATIENCE)
-    stage = _Stage(runner, limits, clock, clock() + patience)
+    stage = _Stage(runner, limits, clock, clock() + patience, follow)
     numbers = range(0)
     for crowd in crowds(limits, most):
         numbers = range(numbers.start - crowd, numbers.start)
@@ -80,7 +82,12 @@ class _Stage:
     """A scheduler and lanes without an engine, until ``until``."""
 
     def __init__(
-        self, runner: Runner, limits: LaneLimits, clock: Callable[[], float], until: float
+        self,
+        runner: Runner,
+        limits: LaneLimits,
+        clock: Callable[[], float],
+        until: float,
+        follow: Callable[[Hear], None],
     ) -> None:
         policy = PolicyConfig(
             lead=LeadLimits(fixed=FAR),
@@ -90,10 +97,12 @@ class _Stage:
         self._scheduler = Scheduler(runner.info, limits, policy)
         self._voice = runner.info.voices[0]
         self._intake = Intake(runner, self._scheduler)
-        self._done: SimpleQueue[Completion] = SimpleQueue()
+        self._done: SimpleQueue[Completion | News] = SimpleQueue()
         self._lanes = CpuLanes(runner, limits, self._done.put, clock)
         self._clock = clock
         self._until = until
+        self._answers_later = follow is not unasked
+        follow(self._done.put)
         self._lanes.start()
 
     @property
@@ -116,9 +125,7 @@ class _Stage:
         while scheduler.live and clock() < self._until:
             for work in scheduler.plan(clock()).dispatches:
                 self._lanes.dispatch(work)
-            if not scheduler.dispatcher.running or not _take(
-                scheduler, self._done, clock, self._until
-            ):
+            if not self._take():
                 break  # nothing is made of this text, or it does not come back
         for number in numbers:
             scheduler.cancel(number, clock())
@@ -133,22 +140,31 @@ class _Stage:
         for number in self._scheduler.closed():
             self._intake.close(number)
 
+    def _take(self) -> bool:
+        """Take the next piece of work that comes back, or answer; False when none does in time."""
+        patience = self._until - self._clock()
+        if not self._scheduler.dispatcher.running:
+            patience = min(patience, ANSWERED_WITHIN if self._answers_later else 0.0)
+        try:
+            found = self._done.get(timeout=max(0.0, patience))
+        except Empty:
+            return False
+        if isinstance(found, RunnerDead):
+            return False  # the engine will be told
+        if isinstance(found, Completion):
+            _commit(self._scheduler, found, self._clock())
+        else:
+            self._intake.hear(found)
+        return True
 
-def _take(
-    scheduler: Scheduler, done: "SimpleQueue[Completion]", clock: Callable[[], float], until: float
-) -> bool:
-    """Commit the next piece of work that comes back; False when none does in time."""
-    try:
-        completion = done.get(timeout=max(0.0, until - clock()))
-    except Empty:
-        return False
+
+def _commit(scheduler: Scheduler, completion: Completion, now: float) -> None:
     work, service = completion.dispatch, completion.service
     if completion.steps is not None:
-        scheduler.commit_steps(work, completion.steps, service, clock())
+        scheduler.commit_steps(work, completion.steps, service, now)
     elif completion.chunks is not None:
-        scheduler.commit_chunks(work, completion.chunks, service, clock())
+        scheduler.commit_chunks(work, completion.chunks, service, now)
     else:
         fault = completion.fault or RuntimeError("no answer")
-        scheduler.commit_fault(work, fault, service, clock())
+        scheduler.commit_fault(work, fault, service, now)
     scheduler.events()
-    return True

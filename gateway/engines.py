@@ -7,6 +7,7 @@ from itertools import count
 from typing import Final
 
 from playhead.engine import clock
+from playhead.engine.answers import Relay, unasked
 from playhead.engine.loop import Deliver, Engine, EngineConfig
 from playhead.engine.progress import Tell, quiet
 from playhead.engine.rehearsal import rehearse
@@ -52,10 +53,11 @@ def here(settings: Settings, open_voice: Callable[[], Runner], tell: Tell = quie
 def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
     """Starts an engine of a model that is ready. Where lane time is what limits, the model first
     speaks to nobody, so that the first listeners find its costs known. Blocks for that long."""
-    capacity = None
+    relay, capacity = Relay(served.follow), None
     if math.isfinite(served.policy.max_utilisation):
         most = served.policy.max_live
-        capacity = rehearse(served.runner, served.lanes, clock.monotonic, most=most)
+        follow = unasked if served.follow is unasked else relay.turn_to
+        capacity = rehearse(served.runner, served.lanes, clock.monotonic, most=most, follow=follow)
 
     def open_engine(deliver: Deliver) -> Engine:
         config = EngineConfig(
@@ -64,7 +66,7 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
             settings.stuck_after,
             served.uncaptured,
             capacity,
-            served.follow,
+            relay.turn_to,
         )
         engine = Engine(served.runner, config, deliver)
         engine.start()

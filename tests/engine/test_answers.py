@@ -1,6 +1,7 @@
 """What a model says later."""
 
-from playhead.engine.answers import Answer, describe, unasked
+from playhead.engine.answers import Answer, Hear, News, Relay, describe, unasked
+from playhead.engine.types import RunnerDead
 
 
 def test_a_fault_is_told_with_its_kind() -> None:
@@ -12,3 +13,30 @@ def test_a_model_in_this_process_has_nothing_to_say_later() -> None:
     unasked(heard.append)
     assert heard == []
     assert Answer(1) == Answer(1, steppable=False, code="", message="")
+
+
+class Model:
+    """Says what it is told to."""
+
+    def follow(self, hear: Hear) -> None:
+        self.say = hear
+
+
+def test_news_go_to_whoever_listens_last() -> None:
+    model, first, last = Model(), list[News](), list[News]()
+    relay = Relay(model.follow)
+    model.say([Answer(0)])
+    relay.turn_to(first.append)
+    model.say([Answer(1)])
+    relay.turn_to(last.append)
+    model.say([Answer(2)])
+    assert (first, last) == ([[Answer(1)]], [[Answer(2)]])
+
+
+def test_who_listens_late_is_told_of_the_end() -> None:
+    model, first, last = Model(), list[News](), list[News]()
+    relay, dead = Relay(model.follow), RunnerDead("it is gone")
+    relay.turn_to(first.append)
+    model.say(dead)
+    relay.turn_to(last.append)
+    assert first == last == [dead]

@@ -3,12 +3,15 @@
 import itertools
 from collections.abc import Callable
 
+import pytest
 from doubles import MODEL, FakeRunner
+from playhead.engine import rehearsal
+from playhead.engine.answers import Answer, Hear
 from playhead.engine.clock import monotonic
 from playhead.engine.lanes import cpu_limits
 from playhead.engine.policy import LaneLimits
 from playhead.engine.rehearsal import CROWDS, EACH, ROUNDS, crowds, rehearse
-from playhead.engine.types import Lane, Request, StepResult
+from playhead.engine.types import Lane, Request, RunnerDead, StepResult
 
 LANES = cpu_limits(2)
 MANY = EACH * LANES.workers
@@ -52,6 +55,21 @@ class Stuck(FakeRunner):
     def step(self, utterances: tuple[int, ...]) -> list[StepResult]:  # type: ignore[override]
         self.gate.wait()
         return super().step(utterances)
+
+
+class Later(Wordy):
+    """Says later that a text can be spoken, or that it has ended."""
+
+    hear: Hear
+    dead = False
+
+    def follow(self, hear: Hear) -> None:
+        self.hear = hear
+
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
+        steppable = super().push_text(utterance, delta, flush=flush, end=end)
+        self.hear(RunnerDead("gone") if self.dead else [Answer(utterance, steppable)])
+        return False
 
 
 def test_a_rehearsal_measures_and_leaves_nothing_behind() -> None:
@@ -117,3 +135,25 @@ def test_no_more_are_spoken_to_than_there_are_slots() -> None:
     assert crowds(BATCHED, 8) == (2, 8, 8)
     assert crowds(BATCHED, 1) == (1, 1, 1)
     assert crowds(LANES, 1) == (MANY,) * ROUNDS
+
+
+def test_a_model_that_answers_later_is_waited_for() -> None:
+    runner = Later()
+    assert rehearse(runner, LANES, monotonic, patience=60.0, follow=runner.follow).known
+    assert sorted(runner.closed) == sorted(runner.opened)
+
+
+def test_a_model_that_never_answers_is_not_waited_for_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rehearsal, "ANSWERED_WITHIN", 0.01)
+    runner = Silent()
+    follow = Later().follow
+    assert not rehearse(runner, LANES, monotonic, patience=60.0, follow=follow).known
+    assert sorted(runner.closed) == sorted(runner.opened)
+
+
+def test_a_model_that_ends_is_left_for_the_engine_to_find() -> None:
+    runner = Later()
+    runner.dead = True
+    assert not rehearse(runner, LANES, monotonic, patience=60.0, follow=runner.follow).known

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from doubles import MODEL, ramp, request
 from machine import AT_ONCE, PATIENCE
+from playhead.engine.answers import Relay
 from playhead.engine.loop import Engine, EngineConfig
-from playhead.engine.policy import PolicyConfig
+from playhead.engine.policy import LaneLimits, PolicyConfig
+from playhead.engine.rehearsal import rehearse
 from playhead.engine.remote import runner_proxy
 from playhead.engine.remote.runner_proxy import CannotStart, RunnerProxy, start
 from playhead.engine.types import (
@@ -120,6 +122,26 @@ def test_speech_words_and_warnings_are_those_of_the_model() -> None:
         warned = [event for event in ear.events if isinstance(event, TextWarning)]
         assert sorted(event.utterance for event in warned) == list(texts)
         until(lambda: made.stats().uncaptured == 7)
+
+
+def test_the_engine_comes_after_a_rehearsal() -> None:
+    runner = start(PROGRAM, b"fake")
+    relay, ear = Relay(runner.follow), Ear()
+    try:
+        lanes = LaneLimits(2, dict.fromkeys(Lane, 2), dict.fromkeys(Lane, 1))
+        capacity = rehearse(runner, lanes, time.monotonic, PATIENCE, follow=relay.turn_to)
+        assert capacity.known
+        made = Engine(
+            runner,
+            EngineConfig(runner.limits, PolicyConfig(max_utilisation=1e9), follow=relay.turn_to),
+            ear.events.extend,
+        )
+        made.start()
+        say(made, 1, "Abc")
+        assert ear.finished(1).reason is Finish.COMPLETE
+        made.stop()
+    finally:
+        runner.end()
 
 
 FAULTS = [
