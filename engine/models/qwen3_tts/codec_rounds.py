@@ -59,13 +59,18 @@ def silent_tails(pcm: Pcm, frames: Ints, peak: float) -> tuple[Ints, npt.NDArray
     """Of jobs whose ``frames`` (at least one each) lie one after the other in ``pcm`` [sum(frames),
     samples]: samples after the last that reaches ``peak`` (all of them if none does), and whether
     one does."""
-    count, samples = pcm.shape
-    loud = (pcm.max(1) >= peak) | (pcm.min(1) <= -peak)
-    ends = np.cumsum(frames)
-    starts = ends - frames
-    last = np.maximum.reduceat(np.where(loud, np.arange(count), -1), starts)
-    heard = last >= starts
-    tails = frames * samples
-    lasts = np.abs(pcm[last[heard]]) >= peak
-    tails[heard] = (ends - 1 - last)[heard] * samples + lasts[:, ::-1].argmax(1)
+    samples = pcm.shape[1]
+    ends, tails = np.cumsum(frames), frames * samples
+    heard = np.zeros(len(frames), np.bool_)
+    left = np.arange(len(frames))  # speech is mostly heard in the last frame: no other is looked at
+    for back in range(int(frames.max())):
+        left = left[frames[left] > back]
+        loud = np.abs(pcm[ends[left] - 1 - back]) >= peak
+        found = loud.any(1)
+        jobs = left[found]
+        tails[jobs] = back * samples + loud[found, ::-1].argmax(1)
+        heard[jobs] = True
+        if found.all():
+            break
+        left = left[~found]
     return tails, heard
