@@ -59,7 +59,7 @@ SIZES = {"1": (1,), "4": (4,), "mixed": (1, 2, 3, 4, 4, 8, 8, 16)}
 """Frames of the chunks of one dispatch, in turn."""
 SWITCH = 0.0005
 """Seconds between two threads' turns, as a server sets it."""
-ROUNDS, CROWDED = 20, 9
+STEPS, DECODES, CROWDED = 80, 20, 9
 FRAMES = 512
 """Made before the first chunk is decoded."""
 ENDLESS = Limits(10**9, 0, 10**9, 1e9)
@@ -197,10 +197,10 @@ def timed(work: Callable[[], None]) -> tuple[float, float]:
     return time.thread_time() - cpu, time.perf_counter() - wall
 
 
-def measure(next_work: Callable[[], Callable[[], None]]) -> dict[str, float]:
+def measure(next_work: Callable[[], Callable[[], None]], rounds: int) -> dict[str, float]:
     """Dispatches of one kind: alone, beside a busy thread, and counted."""
     next_work()()
-    alone = [timed(next_work())[0] for _ in range(ROUNDS)]
+    alone = [timed(next_work())[0] for _ in range(rounds)]
     with busy_neighbour():
         beside = [timed(next_work())[1] for _ in range(CROWDED)]
     cuda_double.CALLS.clear()
@@ -227,15 +227,18 @@ def rows(streams: Sequence[int], kinds: Sequence[str]) -> dict[str, dict[str, fl
                 crowd.write()
                 return crowd.step
 
-            out[f"step {kind} {count}"] = measure(step)
+            out[f"step {kind} {count}"] = measure(step, STEPS)
     for kind in (FIXED, NATURAL):
         for name, sizes in SIZES.items():
             with tempfile.TemporaryDirectory() as folder:
                 crowd = Crowd(CHUNKS, kind, Path(folder))
             for _ in range(FRAMES // 2):
                 crowd.step()
-            work = measure(lambda sizes=sizes, crowd=crowd: crowd.chunks(sizes))  # type: ignore[misc]
-            out[f"decode {kind} {CHUNKS} x {name}"] = work
+
+            def decode(crowd: Crowd = crowd, sizes: Sequence[int] = sizes) -> Callable[[], None]:
+                return crowd.chunks(sizes)
+
+            out[f"decode {kind} {CHUNKS} x {name}"] = measure(decode, DECODES)
     return out
 
 

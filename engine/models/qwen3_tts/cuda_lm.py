@@ -9,7 +9,7 @@ memory: they never overlap.
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import chain, cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -210,7 +210,9 @@ class LmLane:
         for place, opening in enumerate(group):
             rows = opening.prompt.rows
             head[:, place] = opening.slot, len(rows), opening.seed, opening.least
-            ids[place, : len(rows)] = rows
+            # One by one: an array of tuples takes four times as long.
+            cells = np.fromiter(chain.from_iterable(rows), np.int64, 2 * len(rows))
+            ids[place, : len(rows)] = cells.reshape(-1, 2)
         self._staging.send(graph.asked, numbers)
         graph.graph.replay()
 
