@@ -18,6 +18,11 @@ ENTRANCE = 1.0
 """Seconds by which a newcomer is lifted at the most, wherever the average is: about a chunk, by
 which those who take turns differ anyway."""
 
+FEW = 64
+GOES_STALE = 0.1
+"""Of more clients than a few, the least and the average are not worked out anew for everybody who
+joins, but when so many seconds of audio each have been made since."""
+
 NEVER = (math.inf, 0.0)
 
 SETTLED = 0.6
@@ -35,13 +40,15 @@ class ServiceLedger:
         self._gone: set[str] = set()  # to be forgotten when the last utterance has ended
         self._entrance: dict[str, tuple[float, float]] = {}  # of newcomers: when, by how much
         self._since = 0.0  # seconds made since the debts were last cut
+        self._made = math.inf  # and since it was last worked out where everybody stands
+        self._standing = (0.0, 0.0)
 
     def join(self, client: str) -> None:
         """An utterance of ``client`` begins."""
         if client not in self._live:
-            level = self._level()
+            level, average = self._stand()
             if client not in self._served:
-                self._entrance[client] = level + SETTLED, self._above(level)
+                self._entrance[client] = level + SETTLED, min(ENTRANCE, average - level)
             self._served[client] = max(self._served.get(client, 0.0), level)
         self._live[client] = self._live.get(client, 0) + 1
         self._gone.discard(client)
@@ -64,6 +71,7 @@ class ServiceLedger:
         if self._entrance and served >= self._entrance.get(client, NEVER)[0]:
             served += self._entrance.pop(client)[1]
         self._served[client] = served
+        self._made += seconds
         self._since += seconds
         if self._since > len(self._served):  # rarely enough to cost nothing
             self._cut_debts()
@@ -90,16 +98,17 @@ class ServiceLedger:
         self._served.pop(client, None)
         self._entrance.pop(client, None)
 
-    def _level(self) -> float:
-        return min((self._served.get(client, 0.0) for client in self._live), default=0.0)
-
-    def _above(self, level: float) -> float:
-        """By how much the average of those being served is above the least, and no great debts."""
-        ahead = [self._served.get(client, 0.0) - level for client in self._live]
-        return min(ENTRANCE, sum(ahead) / len(ahead)) if ahead else 0.0
+    def _stand(self) -> tuple[float, float]:
+        """What the least served of those being served now was, and what they were on average."""
+        count = len(self._live)
+        if count <= FEW or self._made >= GOES_STALE * count:
+            served = [self._served.get(client, 0.0) for client in self._live]
+            self._standing = (min(served), sum(served) / count) if served else (0.0, 0.0)
+            self._made = 0.0
+        return self._standing
 
     def _cut_debts(self) -> None:
         self._since = 0.0
-        most = self._level() + self._most_owed
+        most = self._stand()[0] + self._most_owed
         for client, served in self._served.items():
             self._served[client] = min(served, most)

@@ -1,7 +1,14 @@
 """Service accounts: on one scale, without credit for idling, without leaks."""
 
 import pytest
-from playhead.engine.ledger import ENTRANCE, MOST_OWED, SETTLED, ServiceLedger
+from playhead.engine.ledger import (
+    ENTRANCE,
+    FEW,
+    GOES_STALE,
+    MOST_OWED,
+    SETTLED,
+    ServiceLedger,
+)
 
 
 def test_service_adds_up_per_client() -> None:
@@ -183,3 +190,35 @@ def test_leaving_and_coming_back_wipes_no_debt() -> None:
         ledger.leave("a")
         ledger.join("a")
     assert ledger.served("a") - ledger.served("b") > MOST_OWED / 2
+
+
+def test_in_a_crowd_where_everybody_stands_is_not_worked_out_for_each_who_joins() -> None:
+    ledger = ServiceLedger()
+    crowd = [f"client {number}" for number in range(2 * FEW)]
+    for client in crowd:
+        ledger.join(client)
+    for client in crowd:
+        ledger.serve(client, 5.0)
+    ledger.join("first")
+    assert ledger.served("first") == 5.0
+    for client in ("first", *crowd[: FEW // 8]):
+        ledger.serve(client, 1.0)
+    ledger.join("second")
+    assert ledger.served("second") == 5.0
+    for client in ("first", "second", *crowd):
+        ledger.serve(client, 1.0)
+    ledger.join("third")
+    assert ledger.served("third") == 6.0
+
+
+def test_where_a_crowd_stands_is_never_far_from_the_truth() -> None:
+    ledger, exact = ServiceLedger(), dict[str, float]()
+    for number in range(10 * FEW):
+        client = f"client {number}"
+        ledger.join(client)
+        level = min(exact.values(), default=0.0)
+        assert level - GOES_STALE - 1e-9 <= ledger.served(client) <= level + 1e-9
+        exact[client] = ledger.served(client)
+        poorest = min(exact, key=lambda name: exact[name])
+        ledger.serve(poorest, GOES_STALE)
+        exact[poorest] = ledger.served(poorest)
