@@ -22,7 +22,7 @@ STEADY: Final = 10.0
 ENOUGH: Final = 100
 """Dispatches, of two sizes at least, from which the line is taken to be known."""
 
-GIVEN: Final = 30
+GIVEN: Final = 500
 """Dispatches that the line counts for in a size that is new."""
 
 RARE: Final = 4
