@@ -41,6 +41,13 @@ GUESSED_COST = 0.025
 CROWDED = 0.8
 """Share of what can be promised from which places are shared out by accounts."""
 
+PAID_BACK = 20.0
+"""Seconds in which places make up for what an account was served more than others, or less: who
+asks most often is there first whenever one is free, and has a little more than its share."""
+
+LEEWAY = 0.25
+"""Share of an account's places that it can lose or gain so."""
+
 COME_BACK = 1.0
 """Seconds after which somebody will have ended, in a full house of utterances of some seconds."""
 
@@ -56,9 +63,8 @@ class Load:
     cost: float
     accounts: int = 1  # that are being served, with the one that asks
     own: int = 0  # live utterances of the one that asks
-    urgent: float = (
-        0.0  # seconds of the urgent lane per second of speech, where it is one of its own
-    )
+    ahead: float = 0.0  # seconds of speech by which it was served more than the average
+    urgent: float = 0.0  # seconds of the urgent lane per second of speech, if it is one by itself
 
 
 def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
@@ -72,7 +78,9 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
         wanted = f"one more utterance would need {utilisation:.0%} of the machine"
         return _overloaded(wanted, COME_BACK)
     owed = (load.missing + SAFE) * (load.cost or GUESSED_COST) / workers
-    most = min(SOON, CAUGHT_UP * (1.0 - load.playing * load.cost / workers))
+    # Among those who are short, the least served account goes first: others wait longer.
+    soon = SOON / 2 if load.ahead > SAFE else SOON
+    most = min(soon, CAUGHT_UP * (1.0 - load.playing * load.cost / workers))
     if owed > most and math.isfinite(config.max_utilisation):
         work = f"{owed:.1f} s of work are owed to those who were let in just now"
         return _overloaded(work, min(COME_BACK, owed - most + SOON / 4))
@@ -96,9 +104,11 @@ def crowded_out(load: Load, workers: int, config: PolicyConfig) -> Refusal | Non
 
 
 def _share(load: Load, workers: int, config: PolicyConfig) -> float:
-    """Utterances at a time that each account can have, one at the least."""
+    """Utterances at a time that the account which asks can have, one at the least."""
     lanes = config.max_utilisation * workers / load.cost if load.cost else math.inf
-    return max(1.0, min(config.max_live, lanes) / load.accounts)
+    share = min(config.max_live, lanes) / load.accounts
+    paid = min(max(load.ahead / PAID_BACK, -LEEWAY * share), LEEWAY * share)
+    return max(1.0, share - paid)
 
 
 def _overloaded(message: str, retry_after: float) -> Refusal:

@@ -77,7 +77,8 @@ class Census:
         self._look(now)
         cost = capacity.cost(self._playing + 1)
         urgent = capacity.urgent(math.ceil(self._missing / SAFE) + 1)
-        return Load(live, self._playing, self._missing, cost, accounts, own, urgent)
+        ahead = self._ledger.ahead(payer) if own else 0.0
+        return Load(live, self._playing, self._missing, cost, accounts, own, ahead, urgent)
 
     def _look(self, now: float) -> None:
         """Count who plays, and the seconds of speech that these lack to be safe, unless that was

@@ -80,6 +80,11 @@ class ServiceLedger:
         """Seconds of audio made for ``client``, on the common scale."""
         return self._served.get(client, 0.0)
 
+    def ahead(self, client: str) -> float:
+        """Seconds by which ``client`` was served more than those being served on average; less
+        than nothing for one that is behind."""
+        return self.served(client) - self._stand()[1] if self._live else 0.0
+
     def live(self, client: str) -> int:
         """Utterances of ``client`` that are being served."""
         return self._live.get(client, 0)

@@ -8,6 +8,8 @@ from playhead.engine.admission import (
     COME_BACK,
     CROWDED,
     GUESSED_COST,
+    LEEWAY,
+    PAID_BACK,
     ROOM,
     RUSH,
     SAFE,
@@ -124,6 +126,33 @@ def test_shares_follow_the_measured_cost() -> None:
     assert 8 * 0.1 / CONFIG.max_utilisation > CROWDED
     assert why(load) == ""
     assert "share" in why(replace(load, own=4))
+
+
+def test_what_an_account_had_before_others_is_made_up_for() -> None:
+    load = Load(7, 7, 0.0, 0.1, accounts=2, own=3)  # four and a half places each
+    assert why(load) == ""
+    assert why(replace(load, ahead=0.4 * PAID_BACK)) == ""
+    assert "share" in why(replace(load, ahead=0.6 * PAID_BACK)), "it can have three of them"
+    assert "share" in why(replace(load, own=4))
+    assert why(replace(load, own=4, ahead=-0.6 * PAID_BACK)) == "", "and the other one five"
+
+
+def test_no_debt_takes_more_than_a_part_of_the_places() -> None:
+    load = Load(7, 7, 0.0, 0.1, accounts=2, own=0)
+    most = int(4.5 * (1.0 - LEEWAY))
+    assert why(replace(load, own=most - 1, ahead=1e9)) == ""
+    assert "share" in why(replace(load, own=most, ahead=1e9))
+    gained = int(4.5 * (1.0 + LEEWAY))
+    assert why(replace(load, own=gained - 1, ahead=-1e9)) == ""
+    assert "share" in why(replace(load, own=gained, ahead=-1e9))
+    assert why(Load(7, 7, 0.0, 0.1, accounts=99, own=0, ahead=1e9)) == "", "one is everybody's"
+
+
+def test_who_was_served_most_waits_longest_and_is_promised_less() -> None:
+    owed = replace(CALM, missing=0.75 * SOON / CALM.cost - SAFE)
+    assert why(owed) == ""
+    assert why(replace(owed, ahead=SAFE)) == ""
+    assert "owed" in why(replace(owed, ahead=SAFE + 0.1))
 
 
 def test_who_comes_back_late_goes_on_if_its_share_is_still_there() -> None:

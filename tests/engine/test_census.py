@@ -86,6 +86,15 @@ def test_the_load_is_counted_by_accounts() -> None:
     assert house.load(0.0, "new").accounts == 3
 
 
+def test_who_speaks_already_is_told_how_far_it_is_ahead() -> None:
+    house = House()
+    house.enter("a")
+    house.enter("b")
+    house.ledger.serve("a", 0.4)
+    assert house.load(0.0).ahead == pytest.approx(0.2)
+    assert house.load(0.0, "new").ahead == 0.0
+
+
 def test_where_only_places_count_no_listener_is_looked_at() -> None:
     house = House()
     house.enter(sent=0.2)

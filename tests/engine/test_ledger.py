@@ -222,3 +222,15 @@ def test_where_a_crowd_stands_is_never_far_from_the_truth() -> None:
         poorest = min(exact, key=lambda name: exact[name])
         ledger.serve(poorest, GOES_STALE)
         exact[poorest] = ledger.served(poorest)
+
+
+def test_who_is_ahead_is_told_against_the_average_of_those_being_served() -> None:
+    ledger = ServiceLedger()
+    assert ledger.ahead("a") == 0.0
+    for client in ("a", "b", "gone"):
+        ledger.join(client)
+    ledger.leave("gone")
+    ledger.serve("a", 0.4)
+    ledger.serve("b", 0.2)
+    assert ledger.ahead("a") == pytest.approx(0.1)
+    assert ledger.ahead("b") == pytest.approx(-0.1)
