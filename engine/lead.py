@@ -78,6 +78,8 @@ class LeadLearner:
         self._worst = 0.0
         self._least_transit: float | None = None
         self._last: float | None = None
+        self.limit = self._limit()
+        """The lead limit now, seconds."""
 
     def observe(self, report: Report, late: float, now: float) -> None:
         """Take a report that arrived at ``now``. ``late``: seconds by which audio was found late,
@@ -93,6 +95,7 @@ class LeadLearner:
             self._worst *= 0.5 ** (step / HALF_LIFE)
         if pause > STEADY:
             self._worst = max(self._worst, pause)
+        self.limit = self._limit()
 
     def begin(self) -> None:
         """A new utterance starts. The quickest way is measured anew: over a long session clocks
@@ -100,9 +103,7 @@ class LeadLearner:
         self._least_transit = None
         self._last = None
 
-    @property
-    def limit(self) -> float:
-        """The lead limit now, seconds."""
+    def _limit(self) -> float:
         limits = self._limits
         if limits.fixed is not None:
             return limits.fixed

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from doubles import FRAME, FRAME_SECONDS, HZ, MODEL, report, request
 from playhead.engine.events import Tally
-from playhead.engine.lead import ENOUGH, LeadLearner, LeadLimits
+from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.meters import Meters
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import PAD, PolicyConfig
@@ -133,7 +133,7 @@ def test_a_gateway_that_stood_still_has_its_own_listeners_hold_more() -> None:
     his, other = world.stream(1), world.stream(2)
     his.request = replace(his.request, gateway=1)
     for stream in (his, other):
-        stream.learner._observed = ENOUGH
+        stream.learner.limit = LeadLimits().least
     world.meters.pauses.told(1, 0.5, 0.0)
     world.look()
     assert world.survey.lead(other) == LeadLimits().least

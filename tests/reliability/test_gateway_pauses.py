@@ -59,6 +59,7 @@ def known_to_be_steady(engine: Engine) -> dict[int, Stream]:
     found = {stream.request.gateway: stream for stream in engine._scheduler.streams()}
     for stream in found.values():
         stream.learner._observed = lead.ENOUGH
+        stream.learner.limit = stream.learner._limit()
     return found
 
 
