@@ -31,6 +31,7 @@ help:
 	@echo "make soak-page  ten minutes of speech in one page: its memory must not grow"
 	@echo "make pictures  take the pictures of docs/demo.md again"
 	@echo "make bench   the highest rate that this machine serves without a gap (ARGS='--lenient' and others)"
+	@echo "make soak    half an hour of speech on loopback: memory, descriptors, tasks, loop lag"
 	@echo "make reliability  faults, cuts, drains, liars, overload and soaks in full"
 	@echo "make clean   forget the virtual environment and everything built"
 
@@ -127,6 +128,11 @@ reliability: $(VENV)/.dev voice
 		echo "== bench/reliability/$$run.py"; \
 		$(PY) bench/reliability/$$run.py || failed="$$failed $$run"; done; \
 		[ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
+
+# Four minutes of hurry, then thirty that are judged.
+.PHONY: soak
+soak: $(VENV)/.dev voice
+	@$(PY) bench/reliability/soak_real.py --minutes 30 --warm 4 $(ARGS)
 
 .PHONY: clean
 clean:
