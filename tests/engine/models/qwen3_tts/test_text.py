@@ -168,6 +168,44 @@ def test_a_folder_holds_the_vocabulary(tmp_path: Path) -> None:
     assert found(text) == TRAINED(text)
 
 
+def test_a_vocabulary_of_another_make_is_called_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformers = pytest.importorskip("transformers", reason="extra: qwen")
+
+    class Slow:
+        is_fast = False
+
+        def get_added_vocab(self) -> dict[str, int]:
+            return {"<|a|>": 3}
+
+        def __call__(self, text: str, *, add_special_tokens: bool) -> dict[str, list[int]]:
+            assert not add_special_tokens
+            return {"input_ids": [len(text)]}
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: Slow())
+    assert FolderTokenizer(tmp_path)("word") == [4]
+
+
+@given(st.lists(st.text("<|ab>", min_size=1, max_size=5), max_size=4), st.text("<|ab>x"))
+def test_a_special_token_that_may_follow_is_held_back(specials: list[str], text: str) -> None:
+    """From its first character on, whichever of several begins first."""
+
+    class Some(HashTokenizer):
+        pass
+
+    Some.specials = tuple(specials)
+    stream = TokenStream(Some(9))
+    stream._held = text
+    begun = [
+        len(text) - size
+        for special in specials
+        for size in range(1, len(special))
+        if text.endswith(special[:size])
+    ]
+    assert stream._begun_special() == min(begun, default=len(text))
+
+
 def test_ids_that_the_model_does_not_have_are_refused() -> None:
     """On a device such an id would end every stream."""
     tokenizer = KnownIds(HashTokenizer(500), 500)
