@@ -1,29 +1,32 @@
 #!/usr/bin/env python3
 """What lying pays when many do it: the real scheduler in virtual time, up to half of them.
 
-    bench/reliability/liars_crowd.py [--seats 10] [--seconds 40] [--supply 0.8 --supply 1.2 ...]
+    bench/reliability/liars_crowd.py [--seats 10] [--seconds 40] [--supply 0.8 ...] [--liars 5 ...]
+        [--seeds 8] [--keys each|one|none ...] [--conduct reconnects ...]
 
 Gain: audio made for a liar on average, over what the same seats get when all are honest. Honest:
-the same for the others, on average and for the one that got least; and how much more they stalled.
+the same for the others, on average and for the one that got least; and by how many points of the
+time they stalled more. Means over seeds (who begins when) and their 95 % confidence intervals.
+``--keys``: everybody has a key, all come with one key's tickets, or nobody is asked for one.
 """
 
 import argparse
+import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean, stdev
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
 
-from market import CONDUCTS, PLENTY, Market, Result  # noqa: E402
+from market import CONDUCTS, PLENTY, SETTLED, Keys, Market, Result  # noqa: E402
 
 MOST = 1.02
+KEYS = {"each": Keys.EACH, "one": Keys.ONE, "none": Keys.NONE}
 
-
-def play(conduct: str, liars: int, args: argparse.Namespace, supply: float) -> Result:
-    """One run of ``liars`` among the seats."""
-    neighbours = args.seats - liars
-    market = Market(CONDUCTS[conduct], supply=supply, neighbours=neighbours, liars=liars)
-    return market.run(args.seconds)
+Figures = tuple[float, float, float, float]
+"""Gain, kept by the honest, kept by the least of them, points of time stalled more."""
 
 
 def parts(values: dict[str, float]) -> tuple[list[float], list[float]]:
@@ -32,41 +35,76 @@ def parts(values: dict[str, float]) -> tuple[list[float], list[float]]:
     return lied, [value for account, value in values.items() if not account.startswith("liar")]
 
 
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def row(name: str, truth: Result, lied: Result, seconds: float) -> tuple[float, float]:
-    """Print one conduct; the liars' gain and what the honest kept."""
+def compare(truth: Result, lied: Result, seconds: float) -> Figures:
+    """One seed."""
     (liars, others), (before, base) = parts(lied.service), parts(truth.service)
-    gain, kept = mean(liars) / mean(before), mean(others) / mean(base)
     starved, usual = parts(lied.starved)[1], parts(truth.starved)[1]
-    more = (mean(starved) - mean(usual)) / seconds
+    more = 100.0 * (mean(starved) - mean(usual)) / (SETTLED + seconds)
+    return (
+        mean(liars) / mean(before),
+        mean(others) / mean(base),
+        min(others) / min(base),
+        more,
+    )
+
+
+def spread(values: list[float]) -> float:
+    """Half of the 95 % confidence interval of the mean."""
+    return 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+
+
+def row(name: str, runs: list[Figures]) -> Figures:
+    """Print one conduct; its means."""
+    gain, kept, least, more = columns = [list(column) for column in zip(*runs, strict=True)]
     print(
-        f"{name:<22} {gain:>6.3f} {kept:>7.3f} {min(others) / min(base):>7.3f} {more:>+8.2%}",
+        f"{name:<22} {mean(gain):>6.3f} ±{spread(gain):.3f}  {mean(kept):>6.3f} ±{spread(kept):.3f}"
+        f"  {mean(least):>6.3f}  {mean(more):>+6.2f} ±{spread(more):.2f}",
         flush=True,
     )
-    return gain, kept
+    means = [mean(column) for column in columns]
+    return means[0], means[1], means[2], means[3]
+
+
+def rows(args: argparse.Namespace, supply: float, liars: int, keys: Keys) -> Iterator[Figures]:
+    """One table; the figures of each conduct of which something is promised."""
+
+    def play(conduct: str, seed: int) -> Result:
+        market = Market(
+            CONDUCTS[conduct],
+            supply=supply,
+            neighbours=args.seats - liars,
+            liars=liars,
+            seed=seed,
+            keys=keys,
+        )
+        return market.run(args.seconds)
+
+    print(f"supply {supply:g} times the demand, {liars} of {args.seats} lie, {keys.value}")
+    print(f"{'conduct':<22} {'gain':>13}  {'honest: kept':>14}  the least  stalled more, points")
+    truths = [play("honest", seed) for seed in range(args.seeds)]
+    for name in args.conduct or CONDUCTS:
+        runs = [compare(t, play(name, seed), args.seconds) for seed, t in enumerate(truths)]
+        figures = row(name, runs)
+        if supply < 1.0 or name not in PLENTY:
+            yield figures
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--supply", type=float, action="append")
     parser.add_argument("--liars", type=int, action="append", help="of the seats: 1, 3 and 5")
+    parser.add_argument("--keys", choices=KEYS, action="append", help="default: each")
+    parser.add_argument("--conduct", choices=CONDUCTS, action="append", help="default: all")
     args = parser.parse_args()
-    worst, least = 0.0, 1.0
-    for supply in args.supply or [0.8, 1.0, 1.2]:
-        for liars in args.liars or [1, 3, 5]:
-            print(f"supply {supply:g} times the demand, {liars} of {args.seats} lie")
-            print(f"{'conduct':<22} {'gain':>6}  honest: kept, the least, stalled more")
-            truth = play("honest", liars, args, supply)
-            for name in CONDUCTS:
-                lied = play(name, liars, args, supply)
-                gain, kept = row(name, truth, lied, args.seconds)
-                if supply < 1.0 or name not in PLENTY:
-                    worst, least = max(worst, gain), min(least, kept)
+    found: list[Figures] = []
+    for keys in args.keys or ["each"]:
+        for supply in args.supply or [0.8, 1.0, 1.2]:
+            for liars in args.liars or [1, 3, 5]:
+                found += rows(args, supply, liars, KEYS[keys])
+    worst, least = max(figures[0] for figures in found), min(figures[1] for figures in found)
     print(f"highest gain {worst:.3f}, allowed {MOST}; the honest kept {least:.3f} at the least")
     return 0 if worst <= MOST else 1
 

@@ -1,10 +1,15 @@
 # ruff: noqa: RUF001
+import time
+from collections.abc import Callable
+
 import pytest
+from hostile import HOSTILE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playhead.engine.models.hibari.frontend import Frontend, Piece, frames_before
 from playhead.engine.models.hibari.runner import HibariRunner
 from playhead.engine.models.hibari.shape import MAX_PHONEMES
+from playhead.engine.text import Segmenter
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +184,18 @@ def test_frames_are_counted_in_pairs() -> None:
     import numpy as np
 
     assert frames_before(np.array([3, 0, 2])).tolist() == [0, 6, 6, 10]
+
+
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_was_made_to_hurt_is_read_in_time_and_grows_no_more_than_tenfold(
+    frontend: Frontend, make: Callable[[int], str]
+) -> None:
+    """Rules for numbers, dates and names take longer than in proportion to some texts, but never
+    see more than a segment of one: a small part of what the watchdog allows a step."""
+    segmenter = Segmenter()
+    segments = [*segmenter.push(make(2_000)), *segmenter.end()]
+    for segment in segments[:3]:
+        began = time.process_time()
+        pieces, _ = frontend.plan(segment.text, segment.start)
+        assert time.process_time() - began < 0.5
+        assert sum(len(piece.ids) for piece in pieces) <= 10 * len(segment.text)
