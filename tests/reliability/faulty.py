@@ -3,6 +3,7 @@
 Signs in a text and what they do (``WaveRunner`` sets pace and sound):
   open, text, step, decode  raise in that call for this utterance alone, or return its fault
   batch     the whole decode call raises, whoever else is in it
+  lock      each decoding keeps the interpreter to itself for 50 ms
   oom       opening finds no memory
   nan, inf, loud            the sound of this one chunk is none
   dead      the device is gone: no call will ever succeed again
@@ -12,6 +13,7 @@ with ``FAULTY_BATCH=32`` it makes so many chunks in one dispatch and lets everyb
 an accelerator's does.
 """
 
+import ctypes
 import math
 import os
 import sys
@@ -29,6 +31,7 @@ from playhead.engine.policy import LaneLimits
 from playhead.engine.types import ChunkWork, Pcm, Request, RunnerDead, StepResult
 
 FOREVER = threading.Event()  # set by tests that are done with a stuck thread
+HELD = 50_000  # microseconds
 NOISE = {"{nan}": np.nan, "{inf}": np.inf, "{loud}": 1e6}
 
 
@@ -67,6 +70,8 @@ class FaultyRunner(WaveRunner):
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         if any("{batch}" in self._spoken(chunk) for chunk in chunks):
             raise RuntimeError("the batch broke")
+        if any("{lock}" in self._spoken(chunk) for chunk in chunks):
+            ctypes.PyDLL(None).usleep(HELD)  # a call that does not let go of it
         made = super().decode(chunks)
         return [self._spoil(c, pcm) for c, pcm in zip(chunks, made, strict=True)]
 

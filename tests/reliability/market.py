@@ -192,6 +192,7 @@ class Result:
     service: dict[str, float] = field(default_factory=dict)  # by account
     starved: dict[str, float] = field(default_factory=dict)
     total: dict[str, float] = field(default_factory=dict)  # service from the very start
+    worked: dict[str, float] = field(default_factory=dict)  # lane seconds, wanted or not
 
     def others(self, of: dict[str, float]) -> list[float]:
         return sorted(value for account, value in of.items() if account != "liar")
@@ -211,6 +212,7 @@ class Machine:
         self._ids = count(1)
         self._order = count()
         self._seats: dict[int, Seat] = {}
+        self._accounts: dict[int, str] = {}  # of all utterances, ended ones too
         self._turn_due = math.inf
         self._settled = 0.0
         self.result = Result({"liar": 0.0}, {"liar": 0.0}, {"liar": 0.0})
@@ -248,7 +250,12 @@ class Machine:
         if dispatch.lane is Lane.LM:
             self._at(now + STEP_COST, partial(self._stepped, dispatch))
             return
-        cost = sum(chunk.frames for chunk in dispatch.chunks) * FRAME * self._unit
+        cost = 0.0
+        for chunk in dispatch.chunks:
+            cost += (own := chunk.frames * FRAME * self._unit)
+            account = self._accounts.get(chunk.utterance, "")
+            if now >= self._settled:
+                self.result.worked[account] = self.result.worked.get(account, 0.0) + own
         self._at(now + cost, partial(self._decoded, dispatch, cost))
 
     def _stepped(self, dispatch: Dispatch, now: float) -> None:
@@ -356,6 +363,7 @@ class Market(Machine):
         utterance = next(self._ids)
         seat = Seat(utterance, client, account, Listener(Habits(), now), tells)
         self._seats[utterance] = seat
+        self._accounts[utterance] = account
         self._scheduler.delay(client, ONE_WAY)
         payer = {Keys.EACH: account, Keys.ONE: "key", Keys.NONE: ""}[self._keys]
         request = Request(utterance, client, "any", account=payer)

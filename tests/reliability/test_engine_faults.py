@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import math
+import re
 import time
+import urllib.request
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,8 @@ import numpy as np
 import pytest
 from faulty import FaultyRunner
 from kit import Bare, client, served
-from live import live_server, sound
-from machine import AT_ONCE
+from live import RATE, live_server, sound
+from machine import AT_ONCE, PATIENCE, kept_waiting
 from playhead.gateway import messages as m
 from websockets.exceptions import ConnectionClosed
 
@@ -122,6 +125,43 @@ def test_when_the_engine_dies_all_are_told_and_the_process_ends(sign: str) -> No
         assert process.wait(AT_ONCE) == EXIT_ENGINE_DEAD
         assert process.stderr is not None
         assert "shutting down" in process.stderr.read()
+
+
+async def late(url: str, text: str) -> float:
+    """An utterance comes over bit for bit; by how many seconds a listener that began to play 0.2 s
+    after the first of it ran dry at the worst."""
+    async with client(url) as bare:
+        await bare.send(m.Text(text), m.End())
+        worst, received, began = 0.0, 0, math.inf
+        while 1 not in bare.endings:
+            message = await bare.receive()
+            if isinstance(message, m.Audio):
+                now = time.monotonic()
+                began = min(began, now + 0.2)
+                worst = max(worst, now - began - received / RATE)
+                received += message.samples
+                if message.final:
+                    break
+        np.testing.assert_array_equal(bare.heard(), sound(text))
+        return worst
+
+
+def test_a_voice_that_keeps_the_interpreter_to_itself_is_seen_and_nobody_runs_dry() -> None:
+    texts = [text * 3 for text in BYSTANDERS]
+
+    async def main(url: str) -> list[float]:
+        async with client(url) as greedy:
+            await greedy.send(m.Text("{lock} " + "On and on and on. " * 8), m.End())
+            return list(await asyncio.gather(*(late(url, text) for text in texts)))
+
+    with served("--http-port", "off") as (_, url), kept_waiting() as kept:
+        worst = asyncio.run(asyncio.wait_for(main(url), 40))
+        page = url.replace("ws:", "http:").replace("v1/session", "metrics")
+        with urllib.request.urlopen(page, timeout=PATIENCE) as answer:
+            shown = answer.read().decode()
+    lag = dict(re.findall(r'^playhead_loop_lag_seconds_bucket{le="(\S+)"} (\S+)$', shown, re.M))
+    assert float(lag["+Inf"]) > float(lag["0.02"]), lag
+    assert max(worst) <= kept.seconds
 
 
 def test_a_wire_encoder_that_hangs_does_not_keep_the_process() -> None:

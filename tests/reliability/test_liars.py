@@ -30,6 +30,14 @@ def test_no_lie_pays_and_none_hurts(honest: tuple[float, Result], conduct: str) 
     assert worst <= before + 0.03 * (SETTLED + SECONDS)  # a chunk more or less
 
 
+@pytest.mark.parametrize("conduct", ["reconnects", "reconnects fast"])
+def test_work_that_is_thrown_away_counts_as_served(conduct: str) -> None:
+    """Who leaves in the middle, again and again, has no more of the lanes' time than who stays."""
+    worked = Market(CONDUCTS[conduct], supply=0.8, neighbours=NEIGHBOURS).run(30.0, SETTLED).worked
+    liar = worked.pop("liar")
+    assert liar <= 1.02 * sum(worked.values()) / len(worked)
+
+
 def test_honest_listeners_get_the_same() -> None:
     shares = play("honest", 0.8).service.values()
     assert max(shares) <= 1.05 * min(shares)
