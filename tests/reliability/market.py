@@ -39,6 +39,9 @@ SETTLED = 15.0
 """Seconds after which service is counted: until then everybody fills up its lead, which is learned
 and given once. Stalls count from the beginning."""
 
+CUT = 1.5
+"""Seconds for which a network is gone: longer than the lead of a steady listener."""
+
 SILENCE = np.zeros(1, np.float32)
 
 
@@ -55,6 +58,8 @@ class Seat:
     last: Report | None = None
     state: ListenerState = ListenerState.IDLE
     gone: bool = False
+    cut: bool = False
+    kept: list[float] = field(default_factory=list)  # sent while it was cut off
 
     def truth(self, now: float) -> Report:
         """An honest report."""
@@ -158,6 +163,7 @@ class Conduct:
 
     tells: Strategy = honest
     sessions: int = 1  # at a time, all of one account
+    cuts: float = math.inf  # seconds after which its network is gone for CUT, again and again
     churn: float = math.inf  # seconds after which it drops its session and opens another
 
 
@@ -179,6 +185,7 @@ CONDUCTS = {
     "reconnects, empty": Conduct(empty, churn=4.0),
     "reconnects fast": Conduct(churn=1.0),
     "ten sessions": Conduct(sessions=10),
+    "is cut off, returns": Conduct(cuts=6.0),
 }
 
 PLENTY = ("ten sessions", "reconnects", "reconnects, empty", "reconnects fast")
@@ -289,7 +296,9 @@ class Machine:
         self._at(now + ONE_WAY, partial(self._arrive, seat, seconds))
 
     def _arrive(self, seat: Seat, seconds: float, now: float) -> None:
-        if not seat.gone:
+        if seat.cut:
+            seat.kept.append(seconds)
+        elif not seat.gone:
             seat.listener.arrive(seconds, False, now)
             if seat.listener.state is not seat.state:
                 self._say(seat, now)
@@ -301,6 +310,8 @@ class Machine:
             self._at(now + REPORT_EVERY, partial(self._tell, seat))
 
     def _say(self, seat: Seat, now: float) -> None:
+        if seat.cut:
+            return
         seat.told += 1
         seat.state = seat.listener.state
         report = seat.tells(seat, seat.truth(now), now)
@@ -370,8 +381,28 @@ class Market(Machine):
         assert self._scheduler.submit(request, now) is None
         self._scheduler.text(utterance, steppable=True)
         self._at(now + REPORT_EVERY, partial(self._tell, seat))
+        if account.startswith("liar") and self._conduct.cuts < math.inf:
+            self._at(now + self._conduct.cuts, partial(self._cut, seat))
         if account.startswith("liar") and self._conduct.churn < math.inf:
             self._at(now + self._conduct.churn, partial(self._leave, seat))
+        self._turn(now)
+
+    def _cut(self, seat: Seat, now: float) -> None:
+        """Its socket is gone for a while; the session waits for it."""
+        self._scheduler.hold(seat.utterance, ListenerState.SUSPENDED, now)
+        seat.cut = True
+        self._at(now + CUT, partial(self._back, seat))
+        self._turn(now)
+
+    def _back(self, seat: Seat, now: float) -> None:
+        seat.cut = False
+        self._scheduler.hold(seat.utterance, None, now)
+        for seconds in seat.kept:
+            self._at(now + ONE_WAY, partial(self._arrive, seat, seconds))
+        seat.kept.clear()
+        seat.listener.advance(now)
+        self._say(seat, now)
+        self._at(now + self._conduct.cuts, partial(self._cut, seat))
         self._turn(now)
 
     def _leave(self, seat: Seat, now: float) -> None:
