@@ -20,9 +20,9 @@ from playhead.client.errors import ServerError, UtteranceFailed
 from playhead.client.voice import Voice
 from playhead.engine.lanes import cpu_limits
 from playhead.engine.loop import Engine, EngineConfig
+from playhead.engine.models.qwen3_tts.counts import Limits
 from playhead.engine.models.qwen3_tts.prompt import Clone
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
-from playhead.engine.models.qwen3_tts.stream import Limits
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import Request
 from playhead.gateway.serve import server_facts
