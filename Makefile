@@ -132,7 +132,7 @@ reliability: $(VENV)/.dev voice
 # Four minutes of hurry, then thirty that are judged.
 .PHONY: soak
 soak: $(VENV)/.dev voice
-	@$(PY) bench/reliability/soak_real.py --minutes 30 --warm 4 $(ARGS)
+	@$(PY) bench/reliability/soak_real.py $(ARGS)
 
 .PHONY: clean
 clean:

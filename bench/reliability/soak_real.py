@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """30 real minutes on loopback: a served voice, a few listeners that come, go, break off and return.
 
-    bench/reliability/soak_real.py [--minutes 30] [--talkers 3] [--seed 1] [--out soak.json]
-    bench/reliability/soak_real.py --minutes 4 --talkers 4 --hurry    # many utterances a second
+    bench/reliability/soak_real.py [--minutes 30] [--warm 4] [--talkers 3] [--seed 1] [--out soak.json]
+    bench/reliability/soak_real.py --minutes 4 --talkers 4 --hurry --warm 0    # many utterances a second
 
 Watches the server from outside: resident memory, descriptors, threads and tasks of the process, and
 what its own metrics say of sessions, utterances and the lag of the event loop. ``--warm`` minutes
@@ -101,12 +101,13 @@ def look(server: Served, began: float) -> Sample:
     """All that can be seen of it now."""
     status = Path(f"/proc/{server.pid}/status").read_text()
     counted = tasks(server)
+    descriptors = len(os.listdir(f"/proc/{server.pid}/fd"))  # without that of the next line
     text = scrape(server.address)
     total, good = lags(text)
     return Sample(
         at=time.monotonic() - began,
         resident=int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024,  # type: ignore[index]
-        descriptors=len(os.listdir(f"/proc/{server.pid}/fd")),
+        descriptors=descriptors,
         threads=int(re.search(r"Threads:\s+(\d+)", status)[1]),  # type: ignore[index]
         tasks=counted,
         sessions=round(value(text, "playhead_sessions")),
@@ -170,7 +171,8 @@ async def quiet(server: Served, began: float) -> Sample:
         found = await asyncio.to_thread(look, server, began)
         if not found.sessions:
             break
-    return found
+    await asyncio.sleep(2.0)  # their sockets too
+    return await asyncio.to_thread(look, server, began)
 
 
 async def soak(server: Served, args: argparse.Namespace) -> tuple[Sample, list[Sample], Sample]:
@@ -187,7 +189,7 @@ async def soak(server: Served, args: argparse.Namespace) -> tuple[Sample, list[S
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--warm", type=float, default=0.0, help="minutes of hurry before that")
+    parser.add_argument("--warm", type=float, default=4.0, help="minutes of hurry before that")
     parser.add_argument("--talkers", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hurry", action="store_true", help="short texts, no pauses")
