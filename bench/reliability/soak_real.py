@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """30 real minutes on loopback: a served voice, a few listeners that come, go, break off and return.
 
-    bench/reliability/soak_real.py [--minutes 30] [--warm 4] [--talkers 3] [--seed 1] [--out soak.json]
-    bench/reliability/soak_real.py --minutes 4 --talkers 4 --hurry --warm 0    # many utterances a second
+    bench/reliability/soak_real.py [--minutes 30] [--warm 4] [--talkers 3] [--out soak.json]
+    bench/reliability/soak_real.py --minutes 4 --talkers 4 --hurry --warm 0  # many a second
 
 Watches the server from outside: resident memory, descriptors, threads and tasks of the process, and
 what its own metrics say of sessions, utterances and the lag of the event loop. ``--warm`` minutes
