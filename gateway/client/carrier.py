@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
 from playhead.client.backlog import Backlog
+from playhead.client.backoff import pauses
 from playhead.client.errors import ConnectionFailed, ConnectionLost, ResumeFailed
 from playhead.client.link import PROTOCOL_ERROR, Address, Link, at_node, dial
 from playhead.client.moving import Epochs
@@ -24,7 +26,6 @@ from playhead.gateway.messages import (
 _LEAVING = frozenset({1001, 1012})
 #: Close codes after which the session is not there to come back to (docs/protocol.md).
 _FINAL_CODES = frozenset({1000, 1001, PROTOCOL_ERROR, 1008, 1009, 1012, 1013, 4000, 4001})
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts to come back
 _SETTLED = 1.0  # seconds at a server before moving on again
 _LAST_WORDS = 1.0  # seconds to get queued messages out before closing
 
@@ -177,15 +178,14 @@ class Carrier:
     async def _redial(self, lost: ConnectionLost, origin: ResumeFrom | None) -> tuple[Link, Ready]:
         """Connect again within the grace time, to the session ``origin`` or to a fresh one."""
         deadline = self._clock() + self.ready.grace / 1000
-        pause = _FIRST_PAUSE
         address = self._address
         if origin is not None:
             address = replace(address, url=at_node(address.url, origin.token))
-        while True:
+        for pause in pauses(random.random):
             try:
                 return await dial(address, replace(self._hello, resume=origin))
             except ConnectionFailed as failed:
                 if self._clock() + pause > deadline:
                     raise ConnectionLost(f"{lost}, and no way back: {failed}") from None
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        raise AssertionError("pauses do not end")
