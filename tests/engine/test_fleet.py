@@ -92,7 +92,7 @@ def parse(*words: str) -> argparse.Namespace:
 def test_the_command_prints_a_row_for_each_crowd(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate.run(parse("--listeners", "1000", "20000")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "carries 150 utterances a second within the strict objective" in lines[0]
+    assert "carries 200 utterances a second within the strict objective" in lines[0]
     assert [line.split()[:3] for line in lines[2:]] == [
         ["1,000", "50", "8"],
         ["20,000", "1,000", "8"],

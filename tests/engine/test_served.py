@@ -9,9 +9,9 @@ from playhead.engine.served import H200, NotServed, Point, capacity, read
 GOOD = Point(10.0, 0.05, 1.0, 1.0, 60, 300)
 
 
-def test_the_built_in_measurement_carries_150_strictly_and_175_leniently() -> None:
-    assert capacity(H200).rate == 150.0
-    assert capacity(H200, strict=False).rate == 175.0
+def test_the_built_in_measurement_carries_200_a_second() -> None:
+    assert capacity(H200).rate == 200.0
+    assert capacity(H200, strict=False).rate == 200.0
 
 
 def test_the_highest_rate_without_a_bad_one_below_it() -> None:
