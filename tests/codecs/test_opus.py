@@ -1,5 +1,6 @@
 """Opus: exact sample counts, delay, and the guards around opuslib."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -218,6 +219,19 @@ def test_the_search_for_libopus_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("ctypes.util.find_library", lambda name: searches.append(name))
     assert opus.unavailable() == opus.unavailable()
     assert searches == ["opus"]
+
+
+@pytest.mark.usefixtures("fresh_load")
+def test_a_search_without_descriptors_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ctypes.util.find_library", fail)
+        patch.setattr("os.open", fail)
+        with pytest.raises(opus.OpusUnavailable, match="Too many open files"):
+            opus.PacketEncoder(24000)
+    assert opus.unavailable() is None
 
 
 @pytest.mark.parametrize("spare", [0, 1, 3, 5, 7])
