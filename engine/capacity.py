@@ -17,6 +17,10 @@ MEMORY = 3.0
 """Lane seconds over which costs are averaged (by halves): the slice of a machine that others leave
 changes within seconds, and so must what is promised."""
 
+MOST_HELD = 1.0
+"""Seconds of a dispatch that count: whatever takes longer was held up (the machine was suspended, a
+process stopped), which says nothing of what speech costs, and would be remembered for minutes."""
+
 KNOWN = 10.0
 """Seconds of speech to be made before the cost counts: first chunks are small and dear, and a burst
 of them says little of what steady speech takes."""
@@ -57,6 +61,7 @@ class Capacity:
     def note(self, lane: Lane, held: float, items: int, audio: float) -> None:
         """A dispatch of ``items`` streams held its place in ``lane`` for ``held`` seconds and made
         ``audio`` seconds of speech."""
+        held = min(held, MOST_HELD)
         stage = self._backbone if lane is Lane.LM else self._codec
         stage.add(held, audio)
         if lane in self._curves:

@@ -6,9 +6,6 @@ Every core function takes ``now`` as an argument (seconds, monotonic). Adapters 
 
 import sys
 import time
-from typing import Final
-
-_CLOCK: Final = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
 
 
 def monotonic() -> float:
@@ -19,7 +16,9 @@ def monotonic() -> float:
     Linux) they would seem to hold what they have long played, and a ticket would be good for as
     long as the machine slept. Not ``loop.time()``: uvloop rounds that to whole milliseconds.
     """
-    return time.clock_gettime_ns(_CLOCK) / 1e9
+    if sys.platform == "linux":
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) / 1e9
+    return time.monotonic_ns() / 1e9
 
 
 def wall() -> float:

@@ -41,6 +41,9 @@ PATIENCE_BATCHED = 6.0
 FAR = 60.0
 """Seconds of lead: nobody plays."""
 
+ENDS_WITHIN = 5.0
+"""Seconds in which work ends that is under way when a rehearsal is given up."""
+
 ANSWERED_WITHIN = 1.0
 """Seconds in which a model in another process says that a text can be spoken."""
 
@@ -132,8 +135,13 @@ class _Stage:
         self._free()
 
     def close(self) -> None:
-        """Stop the lanes."""
-        self._lanes.stop(max(0.0, self._until - self._clock()))
+        """Stop the lanes. What they are at is waited for: the model keeps places for it, and those
+        who come would find them taken."""
+        self._lanes.stop(ENDS_WITHIN)
+        while not self._done.empty():
+            found = self._done.get()
+            if isinstance(found, Completion):
+                _commit(self._scheduler, found, self._clock())
         self._free()
 
     def _free(self) -> None:

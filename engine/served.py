@@ -42,8 +42,8 @@ H200 = (
     Point(200.0, 0.0768, 1.0, 1.0, 1_254, 7_385),
 )
 """Qwen3-TTS 1.7B, random weights, one H200, from 60 on an engine process and four gateways, at 200
-the model in another; 2026-11-29 and 30, one seed of 12 s, at 200 three (docs/benchmarks.md). 225 was
-held without a stall too, once and for 10 s, and is not promised."""
+the model in another; 2026-11-29 and 30, one seed of 12 s, at 200 three (docs/benchmarks.md). 225
+was held without a stall too, once and for 10 s, and is not promised."""
 
 
 class NotServed(ValueError):

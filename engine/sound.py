@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from playhead.engine.types import Pcm
 
 LOUDEST = 4.0
@@ -39,6 +40,6 @@ def _whole(chunks: Sequence[Pcm | BaseException]) -> Pcm | None:
     """The array that all sound is cut from, unless there is none or most of it is elsewhere."""
     sound = [pcm for pcm in chunks if not isinstance(pcm, BaseException)]
     whole = sound[0].base if sound else None
-    if whole is None or any(pcm.base is not whole for pcm in sound):
+    if not isinstance(whole, np.ndarray) or any(pcm.base is not whole for pcm in sound):
         return None
     return whole if whole.size <= 2 * sum(map(len, sound)) else None

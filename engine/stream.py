@@ -16,6 +16,7 @@ UNPARK_SLOP = 1e-4
 class Sight(NamedTuple):
     """What a decision about a stream rests on; seconds."""
 
+    at: float  # when it was looked at
     deadline: float  # when its listener runs dry
     lead: float  # its limit
     needed: float  # what the lanes need for a chunk

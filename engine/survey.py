@@ -66,6 +66,7 @@ class Survey:
         """The chunks and steps that could start at ``now`` in the lanes that are ``free``, and how
         many each of these may take."""
         turn = Turn()
+        self._watch.ring(now)  # first: who wakes by itself may want something else by now
         settled = self._watch.release(free)
         needed = self._need = self._needed()
         pauses = self._meters.pauses
@@ -104,7 +105,7 @@ class Survey:
         looked at again: what a step makes is soon there, and all of it makes one chunk."""
         for stream in streams:
             if stream.stepping and (stream.decoding or stream.queued_at is None):
-                self._watch.leave(stream)
+                self._watch.leave(stream, _pressing_at(stream))
 
     def outdated(self, stream: Stream, now: float) -> bool:
         """Whether a report changed what the last look at ``stream`` rested on. Who waits for audio
@@ -138,7 +139,7 @@ class Survey:
         deadline = head.deadline(now)
         runway = deadline - now if now < deadline < math.inf else head.runway(now)
         lead = self.lead(stream)
-        stream.seen = Sight(deadline, lead, needed)
+        stream.seen = Sight(now, deadline, lead, needed)
         over = runway + stream.decoding_seconds - lead
         if over >= 0.0:
             self._watch.rest(stream, stream.unpark_time(over, now))
@@ -152,7 +153,7 @@ class Survey:
         step = self._step(stream, frames, key, deadline - now < needed)
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
         if not wanted:
-            self._watch.rest(stream, math.inf)
+            self._watch.rest(stream, _pressing_at(stream))
         elif not wanted.isdisjoint(free):
             turn.add(chunk, step)
         elif chunk is None:
@@ -231,3 +232,12 @@ def _margin(stream: Stream, needed: float, lead: float, now: float) -> float:
     # lane has become fast again.
     head = stream.playhead
     return policy.margin(min(needed, lead / 2), head.one_way, 1.0 - head.confidence(now))
+
+
+def _pressing_at(stream: Stream) -> float:
+    """When a listener is nearly dry whose frames are too few for a chunk as long as it may be: they
+    go then, though a step that makes more is not back."""
+    if not stream.may_decode or stream.seen is None:
+        return math.inf
+    at = stream.seen.deadline - stream.seen.needed
+    return at if at > stream.seen.at else math.inf

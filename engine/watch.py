@@ -2,8 +2,9 @@
 
 A plan should cost what changed, not what exists: a stream whose listener is far enough ahead, or
 whose work is all in the lanes, is left alone until its time comes or something happens to it. One
-that only lacks a free lane waits in that lane's queue, and when the lane is free no more are woken
-than it may take.
+that was looked at and only lacks a free lane waits in that lane's queue, and when the lane is free
+no more are woken from there than it may take. One that came when no lane was free that it has use
+for was not looked at, so that its turn is not known: it waits on the shelf, and all of those wake.
 """
 
 import math
@@ -52,10 +53,10 @@ class Watch:
         if until < math.inf:
             heappush(self._alarms, (until, utterance))
 
-    def leave(self, stream: Stream) -> None:
-        """``stream`` got what it wanted: nothing more until it is touched."""
+    def leave(self, stream: Stream, until: float) -> None:
+        """``stream`` got what it wanted: nothing more before ``until``."""
         if stream.request.utterance in self._awake:
-            self.rest(stream, math.inf)
+            self.rest(stream, until)
 
     def block(
         self,
@@ -125,12 +126,16 @@ class Watch:
 
     def awake(self, now: float) -> list[Stream]:
         """The streams to look at, those whose time has come among them."""
+        self.ring(now)
+        return list(self._awake.values())
+
+    def ring(self, now: float) -> None:
+        """Wake those whose time has come."""
         while self._alarms and self._alarms[0][0] <= now:
             until, utterance = heappop(self._alarms)
             entry = self._idle.get(utterance)
             if entry is not None and entry[0] == until:
                 self.touch(entry[1])
-        return list(self._awake.values())
 
     def next_alarm(self) -> float:
         """When the next idle stream wakes by itself; ``inf`` for never."""

@@ -10,6 +10,9 @@ from typing import Final, Protocol
 from playhead.engine import clock
 
 TICK: Final = 0.05
+STOOD_STILL: Final = 1.0
+"""Seconds that a timer is late from which the whole machine, or this process, stood still: what
+came meanwhile is in the sockets and must be read before anybody is found to be silent."""
 
 
 class Beating(Protocol):
@@ -29,11 +32,13 @@ class Keepalive:
         self._slots: dict[int, set[Beating]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._done = 0  # the last slot that was taken
+        self._ticked = 0.0  # when that was
 
     def enter(self, line: Beating, due: float) -> None:
         """Call ``line`` at ``due``."""
         if self._timer is None:
-            self._done = int(clock.monotonic() / TICK)
+            self._ticked = clock.monotonic()
+            self._done = int(self._ticked / TICK)
             self._timer = self._loop.call_later(TICK, self._tick)
         line.slot = max(int(due / TICK), self._done) + 1
         self._slots.setdefault(line.slot, set()).add(line)
@@ -46,6 +51,8 @@ class Keepalive:
 
     def _tick(self) -> None:
         now = clock.monotonic()
+        stood_still = now - self._ticked >= STOOD_STILL
+        self._ticked = now
         last = int(now / TICK)
         passed: Iterable[int] = range(self._done + 1, last + 1)
         if len(self._slots) < last - self._done:  # the machine was suspended, or nearly so
@@ -54,7 +61,7 @@ class Keepalive:
         for slot in passed:
             self._done = max(self._done, slot)
             for line in self._slots.pop(slot, ()):
-                due = line.beat(now)
+                due = now + STOOD_STILL if stood_still else line.beat(now)
                 if due is not None:
                     self.enter(line, due)
         self._timer = self._loop.call_later(TICK, self._tick) if self._slots else None

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from playhead.engine import clock
 from playhead.gateway.inbox import INTERNAL_ERROR
+from playhead.gateway.keepalive import STOOD_STILL
 from playhead.gateway.peer import POLICY_VIOLATION, Peer
 from playhead.gateway.pulse import Pulse
 from playhead.gateway.settings import Settings
@@ -77,6 +78,7 @@ class Line:
         self._blocked_timer: asyncio.TimerHandle | None = None
         self._unsent_before = 0
         self._progress_at = 0.0
+        self._look_at = 0.0  # when that is looked at next
         self._held = False
         self._pulse = Pulse(settings.ping_interval, settings.ping_timeout)
 
@@ -186,10 +188,13 @@ class Line:
 
     def _watch(self, delay: float) -> None:
         self._stop_watching()
+        self._look_at = clock.monotonic() + delay
         self._blocked_timer = self._loop.call_later(delay, self._look)
 
     def _look(self) -> None:
         now = clock.monotonic()
+        if (late := now - self._look_at) >= STOOD_STILL:
+            self._progress_at += late
         self._hold(True)
         if self.peer.unsent < self._unsent_before:
             self._progress_at = now

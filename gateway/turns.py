@@ -36,9 +36,11 @@ class Turns:
 
     def _round(self) -> None:
         self._due = False
-        for _ in range(len(self._waiting)):
-            who = self._waiting.popleft()
-            if who.turn():
-                self._waiting.append(who)
-        if self._waiting:
-            self._arm()
+        try:
+            for _ in range(len(self._waiting)):
+                who = self._waiting.popleft()
+                if who.turn():
+                    self._waiting.append(who)
+        finally:
+            if self._waiting:  # a turn that fails is one's own affair
+                self._arm()

@@ -50,7 +50,7 @@ class Server:
         script = Path(__file__).with_name("sampled_server.py")
         if not sample:
             script = out / "serve_playhead.py"
-            # Guarded: processes that compile kernels for the server import its main module.
+            # Guarded: a process that multiprocessing spawns imports the main module.
             body = textwrap.indent(COMMAND, "    ")
             script.write_text(f'if __name__ == "__main__":\n{body}\n', encoding="utf-8")
         env = env | {"SAMPLES": str(out)}

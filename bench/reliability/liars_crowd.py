@@ -4,6 +4,8 @@
     bench/reliability/liars_crowd.py [--seats 10] [--seconds 40] [--supply 0.8 ...] [--liars 5 ...]
         [--seeds 8] [--keys each|one|none ...] [--conduct reconnects ...]
 
+Supply, liars, keys and conduct may be given several times (``--supply 0.8 --supply 1.2``).
+
 Gain: audio made for a liar on average, over what the same seats get when all are honest. Honest:
 the same for the others, on average and for the one that got least; and by how many points of the
 time they stalled more. Means over seeds (who begins when) and their 95 % confidence intervals.

@@ -71,6 +71,8 @@ def carried(table: costs.CostTable, rate: float, seconds: float, seed: int) -> f
     while True:
         out = play(table, [(rate / 2, WARM), (rate, seconds)], seconds, float("inf"), seed)
         print(f"  without admission {rate:.1f}/s: {out.stalled} stalled, p95 {p95(out):.3f} s")
+        if (out.stalled or p95(out) > 0.2) and not found:
+            raise SystemExit("the lowest rate that was tried is not carried")
         if out.stalled or p95(out) > 0.2:
             return found
         found, rate = rate, rate * STEP

@@ -226,7 +226,7 @@ class RemoteEngine(asyncio.Protocol):
                 self._lose(RunnerDead(reason))
 
     def _say(self, message: wire.FromGateway, within: float = 0.0) -> None:
-        if self.dead is not None:
+        if self.dead is not None or self._stopped:
             return
         self._out.append(message)
         if within < self._leaves_within and self._transport is not None:
@@ -245,6 +245,7 @@ class RemoteEngine(asyncio.Protocol):
             return
         self.dead = fault
         self._pictures.clear()
+        self._out.clear()  # reports that waited for others
         live, self._live = self._live, {}
         if live:
             self._deliver([died(utterance, sent, fault) for utterance, sent in live.items()])

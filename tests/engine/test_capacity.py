@@ -1,7 +1,7 @@
 """What a second of speech takes of the lanes, alone and in a crowd."""
 
 import pytest
-from playhead.engine.capacity import KNOWN, MEMORY, MOST, Capacity
+from playhead.engine.capacity import KNOWN, MEMORY, MOST, MOST_HELD, Capacity
 from playhead.engine.policy import LaneLimits
 from playhead.engine.types import Lane
 
@@ -88,8 +88,8 @@ def test_batches_as_large_as_they_are_are_not_counted_smaller() -> None:
 def test_the_backbone_s_part_is_told_once_it_is_known() -> None:
     capacity = Capacity(SHARED)
     assert capacity.backbone_part == 0.0
-    capacity.note(Lane.LM, 1.0, 1, KNOWN)
-    capacity.note(Lane.URGENT, 3.0, 1, KNOWN)
+    capacity.note(Lane.LM, 0.2, 1, KNOWN)
+    capacity.note(Lane.URGENT, 0.6, 1, KNOWN)
     assert capacity.backbone_part == pytest.approx(0.25)
 
 
@@ -131,3 +131,14 @@ def test_workers_that_share_what_comes_have_no_lane_for_urgent_work() -> None:
     work(capacity, Lane.URGENT, 20, 0.10)
     assert capacity.known
     assert capacity.urgent(3) == 0.0
+
+
+@pytest.mark.parametrize("limits", [SHARED, BATCHED])
+def test_a_dispatch_that_was_held_up_says_little_of_the_cost(limits: LaneLimits) -> None:
+    """The machine was suspended for an hour in the middle of it."""
+    one, other = Capacity(limits), Capacity(limits)
+    for capacity, held in ((one, 3_600.0), (other, MOST_HELD)):
+        for lane in Lane:
+            work(capacity, lane, 30, 0.02)
+            capacity.note(lane, held, 1, 1.0)
+    assert one.cost(1) == other.cost(1)

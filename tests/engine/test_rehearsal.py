@@ -1,6 +1,7 @@
 """What speech costs, measured before anybody listens."""
 
 import itertools
+import time
 from collections.abc import Callable
 
 import pytest
@@ -115,7 +116,23 @@ def test_a_rehearsal_that_takes_too_long_is_given_up() -> None:
     assert runner.speeches == {}
 
 
-def test_work_that_does_not_come_back_is_left_behind() -> None:
+class Slow(Wordy):
+    """Is at work when time is up."""
+
+    def step(self, utterances: tuple[int, ...]) -> list[StepResult]:  # type: ignore[override]
+        time.sleep(0.2)
+        return super().step(utterances)
+
+
+def test_work_that_ends_late_leaves_nothing_behind() -> None:
+    runner = Slow()
+    assert not rehearse(runner, LANES, monotonic, patience=0.05).known
+    assert sorted(runner.closed) == sorted(runner.opened)
+    assert runner.speeches == {}
+
+
+def test_work_that_does_not_come_back_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "ENDS_WITHIN", 0.05)
     runner = Stuck()
     runner.gate.clear()
     assert not rehearse(runner, LANES, monotonic, patience=0.05).known

@@ -63,3 +63,9 @@ def test_only_what_is_heard_is_looked_at(cut: str) -> None:
     }
     found = all_checked(chunks[cut])
     assert all(one is other for one, other in zip(found, chunks[cut], strict=True))
+
+
+def test_sound_in_foreign_memory_is_looked_at_one_by_one() -> None:
+    quiet = np.frombuffer(bytes(400), np.float32)
+    assert not isinstance(quiet.base, np.ndarray)
+    assert all_checked([quiet])[0] is quiet

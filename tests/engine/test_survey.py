@@ -467,7 +467,7 @@ def test_who_steps_is_looked_at_when_the_step_is_back() -> None:
     (step,) = world.look(0.0).steps
     step.take()
     world.survey.started([stream])
-    assert world.watch.awake(99.0) == []
+    assert world.watch.awake(0.5) == []
 
 
 def test_who_has_more_to_start_stays_awake() -> None:
@@ -544,3 +544,35 @@ def test_a_lead_or_a_need_that_rises_is_heeded() -> None:
         other.meters[Lane.BACKGROUND].sojourn.add(GUESS + 0.1, 0.0)
     other.look(0.0)
     assert other.survey.outdated(stream, 0.0)
+
+
+def test_frames_that_are_no_chunk_yet_go_when_their_listener_is_nearly_dry() -> None:
+    """Though the step that would make more is not back: nothing else might wake it in time."""
+    world = World()
+    stream = world.stream(1, sent=1.0, ready=3, steppable=True)
+    world.look(0.0).steps[0].take()
+    world.survey.started([stream])
+    world.watch.touch(stream)
+    assert world.look(0.1).background == [], "looked at again, it rests as before"
+    dry_soon = 1.0 - world.survey._needed()
+    assert world.watch.next_alarm() == pytest.approx(dry_soon)
+    (chunk,) = world.look(dry_soon + 1e-6).urgent
+    assert chunk.frames == 1
+
+
+def test_who_is_dry_already_or_has_nothing_ready_is_not_waited_for() -> None:
+    world = World()
+    for number, sent, ready in ((1, NEEDED - 0.05, 3), (2, 1.0, 0)):
+        world.meters[Lane.URGENT].sojourn.add(0.35, 0.0)  # chunks are long in a crowd
+        stream = world.stream(number, sent=sent, ready=ready, steppable=True)
+        for step in world.look(0.0).steps:
+            step.take()
+        world.survey.started([stream])
+    assert world.watch.next_alarm() == math.inf
+
+
+def test_a_step_is_not_all_that_is_wanted_when_its_time_has_come_too() -> None:
+    world = World()
+    blocked_step(world, sent=1.0, ready=3)
+    turn = world.look(world.watch.next_alarm())
+    assert (len(turn.steps), len(turn.background)) == (1, 1)

@@ -181,9 +181,9 @@ def test_a_settled_one_whose_time_comes_is_looked_at() -> None:
 def test_who_got_what_it_wanted_rests_until_it_is_touched() -> None:
     watch, one = Watch(), stream(1)
     watch.touch(one)
-    watch.leave(one)
-    watch.leave(one)
-    assert (watch.awake(99.0), watch.parked) == ([], 0)
+    watch.leave(one, INF)
+    watch.leave(one, 5.0)
+    assert (watch.awake(99.0), watch.parked) == ([], 0), "it has left already"
     watch.touch(one)
     assert names(watch.awake(99.0)) == [1]
 
@@ -214,3 +214,13 @@ def test_what_is_on_the_shelf_can_be_touched_and_can_end() -> None:
     watch.release(ALL)
     assert names(watch.awake(0.0)) == [1]
     assert watch.blocked(Lane.LM) == 0
+
+
+def test_who_got_what_it_wanted_may_wake_by_itself() -> None:
+    watch, one = Watch(), stream(1)
+    watch.touch(one)
+    watch.leave(one, 5.0)
+    assert watch.awake(4.0) == []
+    watch.ring(5.0)
+    assert watch.release(ALL) == set()
+    assert names(watch.awake(5.0)) == [1]

@@ -52,20 +52,22 @@ def test_each_line_beats_when_it_asked_to() -> None:
     asyncio.run(main())
 
 
-def test_after_a_long_suspension_each_line_beats_once_and_at_once(
+def test_after_a_long_suspension_each_line_beats_once_when_sockets_have_been_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(module, "STOOD_STILL", 0.5)
+
     async def main() -> None:
         pacemaker = Keepalive(asyncio.get_running_loop())
         lines = [Line(pacemaker, 9, 30.0), Line(pacemaker, 9, 20.0)]
         real = clock.monotonic
         slept = 14 * 24 * 3600.0  # a look at each slot in between would take longer than this test
-        monkeypatch.setattr(clock, "monotonic", lambda: real() + slept)
-        await asyncio.sleep(0.1)
-        assert [len(line.times) for line in lines] == [1, 1]
-        monkeypatch.setattr(clock, "monotonic", lambda: real() + slept + 31.0)
-        await asyncio.sleep(0.1)
-        assert [len(line.times) for line in lines] == [2, 2]
+        for beats, more in ((1, 0.0), (2, 31.0)):
+            monkeypatch.setattr(clock, "monotonic", lambda more=more: real() + slept + more)
+            await asyncio.sleep(0.1)
+            assert [len(line.times) for line in lines] == [beats - 1] * 2
+            await asyncio.sleep(0.6)
+            assert [len(line.times) for line in lines] == [beats] * 2
 
     asyncio.run(main())
 

@@ -51,3 +51,23 @@ def test_who_joins_during_a_round_has_its_turn_in_the_next() -> None:
         return log
 
     assert asyncio.run(main()) == ["first", "late"]
+
+
+def test_a_turn_that_fails_is_one_s_own_affair() -> None:
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        faults: list[object] = []
+        loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+        turns, log = Turns(loop), list[str]()
+
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        for name, during in (("a", nothing), ("bad", fail), ("c", nothing)):
+            turns.add(Worker(name, 2, log, during))
+        for _ in range(6):
+            await asyncio.sleep(0)
+        assert [type(fault) for fault in faults] == [ZeroDivisionError]
+        return log
+
+    assert sorted(asyncio.run(main())) == ["a", "a", "bad", "c", "c"]

@@ -20,6 +20,8 @@ from typing import Any
 from playhead.engine.clock import monotonic
 
 MOST_PROCESSES = 12
+PATIENCE = 300.0
+"""Seconds for all kernels of one process; half a minute is usual."""
 log = logging.getLogger(__name__)
 Target = tuple[str, int, int]
 """Backend, architecture and the width of a warp."""
@@ -112,14 +114,18 @@ def _elsewhere(kernels: Sequence[str], wanted_by: Target) -> list[str]:
     """Compile ``kernels`` in another process; what failed, one sentence each."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", __name__]
-    done = subprocess.run(
-        command,
-        input=json.dumps([kernels, wanted_by]),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            input=json.dumps([kernels, wanted_by]),
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return [f"no compiler: {fault}"] * len(kernels)
     if done.returncode:
         last = done.stderr.strip().rpartition("\n")[2]
         return [f"a compiler ended with {done.returncode}: {last}"] * len(kernels)
@@ -140,5 +146,13 @@ def _compile_all(kernels: Sequence[str], wanted_by: Target) -> list[str]:
     return faults
 
 
+def main() -> None:
+    """Read what to compile, and write what failed. Triton prints to standard output what its
+    assembler complains of, so that one is not for it."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
+        os.dup2(2, 1)
+        json.dump(_compile_all(*json.load(sys.stdin)), answer)
+
+
 if __name__ == "__main__":
-    json.dump(_compile_all(*json.load(sys.stdin)), sys.stdout)
+    main()

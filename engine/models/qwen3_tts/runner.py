@@ -161,9 +161,11 @@ class Qwen3Runner:
     def close(self, utterance: int) -> None:
         """See ``Runner``. Closing twice is fine."""
         stream = self._streams.pop(utterance, None)
-        if stream is None or stream.slot is None:
+        if stream is None:
             return
         self._seats.leave(stream)
+        if stream.slot is None:
+            return
         if not stream.poisoned:
             self._table.give_back(stream.slot)
             return

@@ -48,13 +48,15 @@ class Seats:
         self._slots[stream.request.utterance] = slot
 
     def leave(self, stream: Stream) -> None:
-        """The stream is over. Frames that the device still makes of it are nobody's."""
-        assert stream.slot is not None
-        self._counts.over(stream.slot)
+        """The stream is over, whether or not it ever sat. Frames that the device still makes of it
+        are nobody's."""
         utterance = stream.request.utterance
-        del self._slots[utterance], self._streams[stream.slot]
         for usual in self._usual:
             usual.pop(utterance, None)
+        if stream.slot is None:
+            return
+        self._counts.over(stream.slot)
+        del self._slots[utterance], self._streams[stream.slot]
 
     def slots(self, utterances: Sequence[int]) -> Ints:
         """Int64, one each; -1 for a stream without, which is also the row of nobody."""

@@ -20,6 +20,9 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.frames: list[list[wire.FromGateway]] = []
 
+    def close(self) -> None:
+        pass
+
     def writelines(self, parts: object) -> None:
         data = b"".join(cast("list[bytes]", parts))
         self.frames += [wire.Unpacker().from_gateway(each) for each in wire.Frames().feed(data)]
@@ -57,6 +60,22 @@ def test_reports_gather_over_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) 
         remote.report(report(9), 0.0)
         await asyncio.sleep(0.1)
         assert kinds(transport)[1:] == [["Reported"]], "and again"
+
+    asyncio.run(test())
+
+
+def test_nothing_is_written_once_the_engine_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "GATHER", 0.01)
+
+    async def test() -> None:
+        for ends in (True, False):
+            remote, transport = engine()
+            remote.report(report(1), 0.0)
+            remote.connection_lost(None) if ends else remote.stop()
+            written = len(transport.frames)
+            remote.report(report(2), 0.0)
+            await asyncio.sleep(0.05)
+            assert len(transport.frames) == written
 
     asyncio.run(test())
 

@@ -122,6 +122,37 @@ def test_a_compiler_that_dies_is_told_and_its_kernels_left(
     assert caplog.text.count(f"{INSTEAD}: a compiler ended with 1") == 2
 
 
+NOISY = """
+import os
+from playhead.engine.models.qwen3_tts import compiling
+compiling.compile_kernel = lambda *_: os.write(1, b"ptxas says much")
+compiling.main()
+"""
+
+
+def test_what_a_compiler_prints_is_no_answer() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", NOISY],
+        input=json.dumps([["{}"], TARGET]),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    assert (done.stdout, "ptxas says much" in done.stderr) == ("[]", True)
+
+
+def test_compilers_that_hang_or_cannot_be_started_are_given_up(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "PATIENCE", 0.01)
+    assert compiling.Ahead((BROKEN,), TARGET).wait() == 0
+    monkeypatch.setattr(compiling.sys, "executable", "/no/python")
+    assert compiling.Ahead((BROKEN,), TARGET).wait() == 0
+    assert caplog.text.count(f"{INSTEAD}: no compiler") == 2
+
+
 def test_a_program_s_main_module_is_not_run_again(tmp_path: Path) -> None:
     program = tmp_path / "unguarded.py"
     program.write_text(

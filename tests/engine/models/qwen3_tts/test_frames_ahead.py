@@ -69,6 +69,15 @@ def test_the_usual_answers_are_made_once(tmp_path: Path) -> None:
     assert not any(model._seats._usual), "nothing is kept of an utterance that is over"
 
 
+def test_nothing_is_kept_of_an_utterance_that_never_sat(tmp_path: Path) -> None:
+    model = lab.runner(tmp_path)
+    spoken_to(model, "  ", end=True)
+    (answer,) = model.step([1])
+    assert (answer.frames, answer.ended) == (0, True)
+    model.close(1)
+    assert not any(model._seats._usual)
+
+
 def test_a_device_works_ahead_only_for_many() -> None:
     least = min(streams for streams, _ in EXTRA_FRAMES)
     assert extra_frames(least - 1) == 0
