@@ -91,7 +91,11 @@ def extend(
 def attend_context(q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
     """Grouped-query attention of several positions to a context: ``q`` [N, T, heads, head_dim],
     ``k`` and ``v`` [N, S, kv_heads, head_dim], ``seen`` bool [N, T, S]. Returns
-    [N, T, heads * head_dim]. Queries that share a key head stand as more query positions."""
+    [N, T, heads * head_dim]. Queries that share a key head stand as more query positions. What
+    nobody sees is cleared: a stream before that came to nothing may have left NaN there, against
+    which no mask helps."""
+    unseen = ~seen.any(1)[..., None, None]
+    k, v = k.masked_fill(unseen, 0.0), v.masked_fill(unseen, 0.0)
     count, length, heads, width = q.shape
     groups = heads // k.shape[2]
     folded = q.unflatten(2, (-1, groups)).permute(0, 2, 3, 1, 4).flatten(2, 3)

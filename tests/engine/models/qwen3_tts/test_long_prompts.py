@@ -77,6 +77,15 @@ def test_attention_over_a_context_is_causal_attention() -> None:
     assert (attend_context(q[:, 4:], k, v, seen[:, 4:]) - whole[:, 4:]).abs().max() < 1e-6
 
 
+def test_what_a_stream_before_left_behind_the_prompt_is_not_read() -> None:
+    q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 6, 2, 8), torch.randn(2, 6, 2, 8)
+    seen = torch.arange(6) <= torch.tensor([2, 3, 4])[None, :, None].expand(2, -1, -1)
+    clean = attend_context(q, k, v, seen)
+    for left in (k, v):
+        left[:, 5] = torch.nan
+    assert torch.equal(attend_context(q, k, v, seen), clean)
+
+
 class Both:
     """The same prompt in one and in pieces, in two slots of one model."""
 
