@@ -5,6 +5,7 @@ bounded: a collector that hangs costs traces, never audio.
 """
 
 import random
+import threading
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -29,7 +30,9 @@ class Tracer:
     ) -> None:
         attributes = {"service.name": "playhead", "service.version": version}
         attributes |= {"service.instance.id": node} if node else {}
-        self._provider = TracerProvider(resource=Resource.create(attributes))
+        self._provider = TracerProvider(
+            resource=Resource.create(attributes), shutdown_on_exit=False
+        )
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("playhead")
         self._ratio = ratio
@@ -70,9 +73,11 @@ class Tracer:
         span.end(self._stamp(now))
 
     def close(self) -> None:
-        """Send what is queued, for a bounded time."""
-        self._provider.force_flush(int(PATIENCE * 1000))
-        self._provider.shutdown()
+        """Send what is queued, for ``PATIENCE`` seconds at most: the library waits for a collector
+        that hangs, each batch anew, for half a minute."""
+        ending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        ending.start()
+        ending.join(PATIENCE)
 
     def _stamp(self, at: float) -> int:
         return int((at + self._epoch) * NANO)

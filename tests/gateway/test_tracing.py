@@ -2,7 +2,9 @@
 
 import asyncio
 import http.server
+import socket
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +16,7 @@ from playhead.engine.types import AudioChunk, Lane, ListenerState, Report, Reque
 from playhead.gateway import checks
 from playhead.gateway.settings import Settings
 from playhead.gateway.trace import Stage, Trace
-from playhead.gateway.tracing import Tracer, open_tracer
+from playhead.gateway.tracing import PATIENCE, Tracer, open_tracer
 
 
 def chunk(queued_at: float, made_at: float) -> AudioChunk:
@@ -155,6 +157,28 @@ def test_a_collector_hears_of_them() -> None:
     assert path == "/v1/traces"
     assert b"utterance" in body
     assert b"playhead.session" in body
+
+
+def test_a_collector_that_never_answers_costs_traces_and_nothing_else() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hole:  # takes what is sent, says nothing
+        url = f"http://127.0.0.1:{hole.getsockname()[1]}/v1/traces"
+        made = open_tracer(url, version="1", node=None, ratio=1.0)
+
+        async def main() -> None:
+            async with gateway() as running:
+                running.server.metrics.tracer = made
+                client = await running.greeted(reports=False)
+                await client.say("one two three")
+                await client.ending()
+                for _ in range(3_000):  # more than the queue holds
+                    made.end(full(), "complete", 4.0)
+                await client.say("one two three")
+                await client.ending()
+
+        asyncio.run(main())
+        began = time.monotonic()
+        made.close()
+        assert time.monotonic() - began < 2 * PATIENCE
 
 
 def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
