@@ -1,7 +1,7 @@
 """The picture of the engine that others read."""
 
 import pytest
-from doubles import FRAME_SECONDS, Rig, machine, report, request
+from doubles import Rig, machine, report, request
 from playhead.engine.capacity import KNOWN
 from playhead.engine.lead import LeadLimits
 from playhead.engine.meters import BATCH_BOUNDS
@@ -61,7 +61,7 @@ def test_utilisation_is_what_the_live_ones_take_of_all_workers() -> None:
     one = Rig(machine(workers=2), PolicyConfig())
     one.say(1, "abcd")
     one.say(2, "abcd")
-    seconds = round(KNOWN / FRAME_SECONDS) * FRAME_SECONDS + FRAME_SECONDS
-    one.scheduler.capacity.note(Lane.LM, 0.1 * seconds, 1, seconds)
-    one.scheduler.capacity.note(Lane.BACKGROUND, 0.3 * seconds, 1, seconds)
+    for _ in range(round(KNOWN) + 1):
+        one.scheduler.capacity.note(Lane.LM, 0.1, 1, 1.0)
+        one.scheduler.capacity.note(Lane.BACKGROUND, 0.3, 1, 1.0)
     assert snapshot(one.scheduler, one.now).utilisation == pytest.approx(0.4)
