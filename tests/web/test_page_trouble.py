@@ -129,5 +129,5 @@ def test_a_part_of_the_page_that_does_not_come_is_told(visit: StubVisit) -> None
     assert visit.page.inner_text("#link-text") == "Not loaded"
     visit.page.unroute("**/tape.js")
     visit.page.click("#notice-close")
-    visit.until("document.querySelector('#link').dataset.state === 'open'")
+    visit.until("document.querySelector('#link')?.dataset.state === 'open'")
     assert not visit.page.is_visible("#notice")
