@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from playhead.engine.types import RunnerDead
+from playhead.engine.types import RunnerDead, StepResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +66,17 @@ def unheard(news: News) -> None:
 
 def unasked(hear: Hear) -> None:
     """For a model in this process, which answers at once."""
+
+
+class Plain(dict[int, StepResult]):
+    """Results of steps that tell of so many ``frames`` and nothing else, by utterance, made when
+    first asked for: most are, and a batch has hundreds."""
+
+    def __init__(self, frames: int) -> None:
+        super().__init__()
+        self._frames = frames
+
+    def __missing__(self, utterance: int) -> StepResult:
+        made = StepResult(utterance, self._frames, boundary=False, hungry=False, ended=False)
+        self[utterance] = made
+        return made

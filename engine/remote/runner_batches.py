@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+from playhead.engine.answers import Plain
 from playhead.engine.remote.runner_wire import Decoded, Fault, Stepped
 from playhead.engine.remote.wire import WireError
 from playhead.engine.types import Pcm, RunnerDead, StepResult
@@ -72,25 +73,12 @@ def _says_more(result: StepResult) -> bool:
     )
 
 
-class _Plain(dict[int, StepResult]):
-    """Results that tell so many frames and nothing else, by utterance, made when first wanted."""
-
-    def __init__(self, frames: int) -> None:
-        super().__init__()
-        self._frames = frames
-
-    def __missing__(self, utterance: int) -> StepResult:
-        made = StepResult(utterance, self._frames, boundary=False, hungry=False, ended=False)
-        self[utterance] = made
-        return made
-
-
 class StepResults:
     """Results of steps as they were on the other side. Those that only tell a number of frames are
     made once per utterance. Any thread, each utterance by one at a time."""
 
     def __init__(self) -> None:
-        self._plain = [_Plain(frames) for frames in range(_MOST_FRAMES + 1)]
+        self._plain = [Plain(frames) for frames in range(_MOST_FRAMES + 1)]
 
     def close(self, utterance: int) -> None:
         """It is stepped no more."""

@@ -1,7 +1,7 @@
 """What a model says later."""
 
-from playhead.engine.answers import Answer, Hear, News, Relay, describe, unasked
-from playhead.engine.types import RunnerDead
+from playhead.engine.answers import Answer, Hear, News, Plain, Relay, describe, unasked
+from playhead.engine.types import RunnerDead, StepResult
 
 
 def test_a_fault_is_told_with_its_kind() -> None:
@@ -40,3 +40,10 @@ def test_who_listens_late_is_told_of_the_end() -> None:
     model.say(dead)
     relay.turn_to(last.append)
     assert first == last == [dead]
+
+
+def test_a_plain_result_is_made_once() -> None:
+    plain = Plain(2)
+    assert plain[7] == StepResult(7, 2, boundary=False, hungry=False, ended=False)
+    assert plain[7] is plain[7]
+    assert list(plain) == [7]

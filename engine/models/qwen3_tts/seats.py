@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 
 import numpy as np
+from playhead.engine.answers import Plain
 from playhead.engine.models.qwen3_tts.counts import Counts, Ints
 from playhead.engine.models.qwen3_tts.frames import ENDED, POISONED
 from playhead.engine.models.qwen3_tts.stream import End, Stream
@@ -16,19 +17,6 @@ from playhead.engine.types import Finish, StepResult
 
 NO_NUMBERS = "the model gave no numbers for this utterance"
 _log = logging.getLogger(__name__)
-
-
-class _Usual(dict[int, StepResult]):
-    """Answers of so many ``frames`` and nothing else, by utterance, made when first asked for."""
-
-    def __init__(self, frames: int) -> None:
-        super().__init__()
-        self._frames = frames
-
-    def __missing__(self, utterance: int) -> StepResult:
-        made = StepResult(utterance, self._frames, boundary=False, hungry=False, ended=False)
-        self[utterance] = made
-        return made
 
 
 class Seats:
@@ -39,7 +27,7 @@ class Seats:
         self._counts = counts
         self._slots: dict[int, int] = {}
         self._streams: dict[int, Stream] = {}  # by slot
-        self._usual: list[_Usual] = []
+        self._usual: list[Plain] = []
 
     def sit(self, stream: Stream, slot: int) -> None:
         """``stream``, whose prompt is laid out, gets ``slot``."""
@@ -102,7 +90,7 @@ class Seats:
 
     def _counted(self, utterances: Sequence[int], frames: Ints) -> list[StepResult]:
         most = int(frames.max())
-        self._usual += [_Usual(count) for count in range(len(self._usual), most + 1)]
+        self._usual += [Plain(count) for count in range(len(self._usual), most + 1)]
         if frames.min() == most:
             return list(map(self._usual[most].__getitem__, utterances))
         pairs = zip(frames.tolist(), utterances, strict=True)
