@@ -1,6 +1,7 @@
 """Utterances on their way into the model and the scheduler, and out of the model again.
 
-Whatever the model's front end raises costs the one utterance, nobody else. Engine's thread only.
+Whatever the model's front end raises costs the one utterance, nobody else; that the model is gone
+is passed on (``RunnerDead``). Engine's thread only.
 """
 
 import logging
@@ -32,6 +33,9 @@ class Intake:
             self._runner.open(request)
         except ValueError as fault:
             self._refuse(request.utterance, "bad_value", str(fault), None)
+        except RunnerDead:
+            self._scheduler.enter(request, now)  # to be told like everybody else
+            raise
         except Exception as fault:
             # A fault of the model with one request must not stop the others.
             log.exception("the model cannot open utterance %d", request.utterance)
@@ -47,6 +51,8 @@ class Intake:
             steppable = self._runner.push_text(utterance, delta, flush=flush, end=end)
         except ValueError as fault:
             self._scheduler.fail(utterance, "bad_value", str(fault))
+        except RunnerDead:
+            raise
         except Exception as fault:
             # A text that breaks the model's front end costs its own utterance, nobody else's.
             log.exception("the model cannot take the text of utterance %d", utterance)
@@ -68,6 +74,8 @@ class Intake:
         """Free what the model holds of an utterance."""
         try:
             self._runner.close(utterance)
+        except RunnerDead:
+            raise
         except Exception:
             # Its listener has its terminal event; what leaks is the model's to find.
             log.exception("the model cannot close utterance %d", utterance)

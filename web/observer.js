@@ -9,7 +9,6 @@ export class Observer extends EventTarget {
   /** @type {WebSocket | null} */
   #socket = null;
   #session = "";
-  #permitted = false;
 
   /** @param {string} url of the endpoint, ws: or wss: */
   constructor(url) {
@@ -21,15 +20,16 @@ export class Observer extends EventTarget {
   async open() {
     const address = new URL(this.#url);
     address.protocol = address.protocol === "wss:" ? "https:" : "http:";
+    let offer;
     try {
       const response = await fetch(address, { cache: "no-store" });
-      const offer = response.ok ? await response.json() : { observe: false, reason: "" };
-      this.#permitted = offer.observe === true;
-      this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
-    } catch {
-      this.#permitted = false; // the session's own connection says what is wrong
+      offer = response.ok ? await response.json() : { observe: false, reason: "" };
+    } catch { // the session's own connection says what is wrong
+      setTimeout(() => this.open(), RETRY_MS);
+      return;
     }
-    if (this.#permitted) this.#connect();
+    this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
+    if (offer.observe === true) this.#connect();
   }
 
   /** Whose listener `own` is about. @param {string} session */

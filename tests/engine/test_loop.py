@@ -379,6 +379,29 @@ def test_a_fault_of_the_device_ends_the_engine(monkeypatch: pytest.MonkeyPatch) 
         assert isinstance(engine.dead, RunnerDead)
 
 
+@pytest.mark.parametrize("call", ["open", "push_text", "close"])
+def test_a_model_that_is_gone_when_it_is_asked_ends_the_engine_for_all_alike(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as an utterance that the model cannot open, while others go on."""
+
+    def fail(*_: object, **__: object) -> bool:
+        raise RunnerDead("killed")
+
+    engine, mailbox, runner = still()
+    engine.submit(request(1))
+    engine.step(0.0)
+    monkeypatch.setattr(runner, call, fail)
+    say(engine, 2, "abc")
+    if call == "close":
+        engine.cancel(2)
+    engine._run()
+    assert isinstance(engine.dead, RunnerDead)
+    assert mailbox.end_of(1).message == "the engine stopped: RunnerDead"
+    assert mailbox.end_of(2).reason is (Finish.CANCELLED if call == "close" else Finish.FAILED)
+    assert mailbox.end_of(2).message in ("", "the engine stopped: RunnerDead")
+
+
 def test_what_was_ready_to_be_told_is_told_before_the_engine_dies() -> None:
     engine, mailbox, _ = still()
     say(engine, 1, "abc")

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from interfaces import held
 from playhead.gateway import cli as playhead
 from playhead.loadgen import namespace
 from playhead.loadgen.namespace import NoNamespaces, check, moved
@@ -14,7 +15,7 @@ from playhead.loadgen.servers import placed
 def possible() -> str:
     """Why not; empty when they can be had."""
     try:
-        with namespace.namespaces(0):
+        with held(change=True), namespace.namespaces(0):
             return ""
     except NoNamespaces as error:
         return str(error)
@@ -72,7 +73,8 @@ def test_a_whole_run_through_namespaces(tmp_path: Path, capsys: pytest.CaptureFi
         pytest.skip(f"no network namespaces here: {missing}")
     flags = ["--seeds", "0", "--warmup", "0", "--window", "3", "--mix", "shaky", "--rate", "2"]
     more = ["--network", "namespace", "--out", str(tmp_path), "--serve", "--log-level", "error"]
-    assert playhead.main(["bench", "run", *flags, *more]) in (0, 1)
+    with held(change=True):
+        assert playhead.main(["bench", "run", *flags, *more]) in (0, 1)
     (path,) = tmp_path.glob("*.jsonl")
     made = load(path)
     assert made.complete

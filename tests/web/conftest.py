@@ -4,10 +4,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import interfaces
 import pytest
 from browser_rig import FLAGS, StubVisit, chromium, open_page
 from playwright.sync_api import Browser, sync_playwright
 from stub_server import Script, StubServer
+
+
+@pytest.fixture(autouse=True)
+def still_interfaces() -> Iterator[None]:
+    with interfaces.held(change=False):
+        yield
 
 
 @pytest.fixture(scope="session")

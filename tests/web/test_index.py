@@ -23,3 +23,15 @@ def test_every_module_of_the_page_is_preloaded_once() -> None:
     preloaded = PRELOAD.findall((WEB / "index.html").read_text())
     assert sorted(preloaded) == sorted({"app.js"} | reached("app.js"))
     assert "playhead.js" in preloaded
+
+
+def test_what_needs_a_crowd_is_closed_until_the_server_has_offered_one() -> None:
+    """Nobody can press what no code listens to yet."""
+    panel = re.search(
+        r'<section class="card crowd".*?</section>', (WEB / "index.html").read_text(), re.S
+    )
+    assert panel is not None
+    assert "data-closed" in panel[0]
+    controls = re.findall(r"<(?:input|button)[^>]*>", panel[0])
+    assert len(controls) == 4
+    assert all(" disabled" in control for control in controls)

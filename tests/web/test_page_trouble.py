@@ -114,6 +114,16 @@ def test_a_crowd_that_is_asked_for_comes_later_and_may_go(visit: StubVisit) -> N
     visit.until("document.querySelector('#crowd-start').textContent === 'Start'")
 
 
+def test_a_page_that_could_not_ask_whether_it_may_watch_asks_again(visit: StubVisit) -> None:
+    visit.server.script = Script(crowd=1)
+    visit.page.route("**/v1/observe", lambda route: route.abort())
+    visit.page.reload()
+    visit.until("document.querySelector('#link').dataset.state === 'open'")
+    assert visit.page.is_disabled("#crowd-start")
+    visit.page.unroute("**/v1/observe")
+    visit.until("!document.querySelector('#crowd-start').disabled")
+
+
 def test_a_long_round_trip_is_told_in_seconds(visit: StubVisit) -> None:
     tell = "playhead.dispatchEvent(new CustomEvent('latency', {{ detail: {{ roundTrip: {} }} }}))"
     for milliseconds, told in ((2400, "2.4 s"), (86.4, "86 ms"), (-1, "0 ms")):
