@@ -6,7 +6,6 @@ python bench/reliability/idle.py --sessions 500 --rounds 2 --watch 3      # quic
 
 import argparse
 import asyncio
-import contextlib
 import resource
 import socket
 import time
@@ -119,8 +118,7 @@ async def measure(sessions: int, rounds: int, watch: float) -> dict[str, Any]:
             history[-1]["accepts_per_core_s"] = round(sessions / used)
             await leave(running, clients)
             history[-1]["empty"] = running.rss
-            with contextlib.suppress(IndexError):
-                print(number, history[-1], flush=True)
+            print(number, history[-1], flush=True)
         return {
             "sessions": sessions,
             "rss_per_session_kib": round((first - empty) / sessions / 1024, 1),
@@ -128,7 +126,7 @@ async def measure(sessions: int, rounds: int, watch: float) -> dict[str, Any]:
             "accepts_per_s": round(accepts),
             "accepts_per_core_s": history[0]["accepts_per_core_s"],
             "growth_since_first": round(history[-1]["full"] / first - 1, 4),
-            "growth_since_second": round(history[-1]["full"] / history[1]["full"] - 1, 4),
+            "growth_since_second": round(history[-1]["full"] / history[:2][-1]["full"] - 1, 4),
             "descriptors_left": running.descriptors - descriptors,
             "rounds": history,
         }
