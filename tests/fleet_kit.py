@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,16 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from machine import PATIENCE
+from ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
 HAPROXY = shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin")
 RATE = 24_000
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @dataclass
@@ -42,8 +37,8 @@ class Node:
 
     name: str
     pace: float  # seconds of sound that it makes a second
-    port: int = field(default_factory=free_port)
-    agent: int = field(default_factory=free_port)
+    port: int = field(default_factory=free_ports)
+    agent: int = field(default_factory=free_ports)
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -148,7 +143,7 @@ class Cluster:
 def cluster(paces: Sequence[float], balance: str = "slack") -> Iterator[Cluster]:
     """Gateways behind HAProxy, all of them up."""
     nodes = [Node(f"node-{number}", pace) for number, pace in enumerate(paces, 1)]
-    found = Cluster(nodes, free_port(), free_port())
+    found = Cluster(nodes, free_ports(), free_ports())
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         for node in nodes:
             stack.callback(node.stop)

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 import yaml
-from fleet_kit import free_port
 from machine import PATIENCE
+from ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "deploy" / "prometheus"
@@ -44,7 +44,7 @@ def asked(port: int, path: str, **query: str) -> Any:
 def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     end = time.monotonic() + seconds
     while not (found := true()):
-        assert time.monotonic() < end, "it never came to that"
+        assert time.monotonic() < end, "it never came to that: see above what Prometheus knew"
         time.sleep(0.1)
     return found
 
@@ -72,7 +72,7 @@ def forget(folder: Path, *ports: int) -> None:
 @contextlib.contextmanager
 def programs(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
     """Two gateways before one engine, and Prometheus; its port and the gateways' first."""
-    ports = free_port(), free_port()
+    ports = free_ports(6), free_ports()  # the gateways' agents have the fifth and the sixth
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     environ["PYTHONPATH"] = os.pathsep.join([str(SERVER.parent), *sys.path])
     command = [sys.executable, str(SERVER), "serve", "--gateways", "2", "--port", str(ports[0])]
@@ -80,7 +80,7 @@ def programs(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
         serving = subprocess.Popen(
             [*command, "--http-port", "off"], stdout=subprocess.PIPE, text=True, env=environ
         )
-        stack.callback(serving.wait, 20)
+        stack.callback(serving.wait, PATIENCE)
         stack.callback(serving.terminate)
         assert serving.stdout is not None
         assert all("is ready" in serving.stdout.readline() for _ in range(2))
@@ -97,7 +97,30 @@ def programs(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
         )
         stack.callback(watching.wait)
         stack.callback(watching.kill)
-        yield serving, ports[1], ports[0]
+        try:
+            yield serving, ports[1], ports[0]
+        except BaseException:
+            print(known(ports[1]), (folder / "log").read_text()[-4000:], sep="\n")
+            raise
+
+
+def known(port: int) -> str:
+    """What Prometheus knows of who is up: for whoever must find out why a test failed."""
+    history = asked(port, "query", query="up[2m]") or {"result": []}
+    found = [f"{series['metric']}: {series['values']}" for series in history["result"]]
+    targets = (asked(port, "targets") or {"activeTargets": []})["activeTargets"]
+    fields = ("scrapeUrl", "health", "lastScrape", "lastScrapeDuration", "lastError")
+    found += [str({field: target[field] for field in fields}) for target in targets]
+    return "\n".join([*found, str(asked(port, "alerts"))])
+
+
+def remembered(folder: Path) -> str:
+    """What the rule for fewer gateways than before compares with. It looks back in whole steps: how
+    many answered between two of them only, it does not know."""
+    groups = yaml.safe_load((folder / "alerts.yml").read_text())["groups"]
+    rules = {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+    _, _, before = str(rules["PlayheadFewer"]).partition("<")
+    return before
 
 
 def firing(port: int) -> set[tuple[str, str]]:
@@ -118,29 +141,33 @@ def test_a_gateway_that_is_gone_is_missed(tmp_path: Path) -> None:
     at_once(tmp_path)
     with programs(tmp_path) as (serving, port, first):
         until(lambda: number(port, 'count(up{job="playhead"} == 1)') == 2)
-        rules = [rule for group in asked(port, "rules")["groups"] for rule in group["rules"]]
-        assert {rule["health"] for rule in until(lambda: evaluated(port))} == {"ok"}
+        until(lambda: number(port, remembered(tmp_path)) == 2)
+        rules = until(lambda: evaluated(port))
+        assert {rule["health"] for rule in rules} == {"ok"}
         assert len(rules) == len(re.findall("alert:", (SHIPPED / "alerts.yml").read_text()))
         # Two gateways, one engine, and its 64 places counted once.
-        assert until(lambda: number(port, "sum(playhead_engine_max_utterances)")) == 64
+        until(lambda: number(port, "sum(playhead_engine_max_utterances)") == 64)
         serving.send_signal(signal.SIGSTOP)  # nothing is started again
-        mates = Path(f"/proc/{serving.pid}/task/{serving.pid}/children").read_text().split()
-        gone = next(pid for pid in mates if f"{first}".encode() in line(pid))
-        os.kill(int(gone), signal.SIGKILL)
         try:
+            os.kill(gateway(serving.pid, first), signal.SIGKILL)
             until(lambda: ("PlayheadDown", f"127.0.0.1:{first}") in firing(port))
             forget(tmp_path, first + 1)
             until(lambda: ("PlayheadFewer", "") in firing(port))
-            assert until(lambda: number(port, "sum(playhead_engine_max_utterances)")) == 64
+            until(lambda: number(port, "sum(playhead_engine_max_utterances)") == 64)
         finally:
             serving.send_signal(signal.SIGCONT)
 
 
 def evaluated(port: int) -> list[dict[str, Any]]:
     """The rules, once all were looked at."""
-    rules = [rule for group in asked(port, "rules")["groups"] for rule in group["rules"]]
+    groups = (asked(port, "rules") or {"groups": []})["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
     return rules if all(rule["health"] != "unknown" for rule in rules) else []
 
 
-def line(pid: str) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+def gateway(supervisor: int, port: int) -> int:
+    """The process that serves a port."""
+    mates = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0") for pid in mates}
+    (found,) = (pid for pid, line in lines.items() if f"--port {port} " in " ".join(line))
+    return int(found)

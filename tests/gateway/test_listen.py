@@ -5,30 +5,18 @@ import socket
 import pytest
 from playhead.gateway.listen import ListenError, listen
 from playhead.gateway.settings import HTTP_OFF, Settings
-
-
-def free_pair() -> int:
-    """A port with a free one next to it, as far as one can know."""
-    for _ in range(50):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = int(probe.getsockname()[1])
-        try:
-            with socket.create_server(("127.0.0.1", port + 1)):
-                return port
-        except OSError:
-            continue
-    raise AssertionError("no two free ports side by side")
+from ports import free_ports
 
 
 def test_the_api_is_next_to_the_sessions() -> None:
-    port = free_pair()
+    port = free_ports(2)
     with listen(Settings(port=port)) as listeners:
         assert listeners.http is not None
         assert listeners.http.getsockname()[1] == port + 1
 
 
 def test_the_api_steps_over_the_port_of_the_agent() -> None:
-    port = free_pair()
+    port = free_ports(3)
     with listen(Settings(port=port, agent_port=port + 1)) as listeners:
         assert listeners.http is not None
         assert listeners.agent is not None

@@ -22,6 +22,7 @@ from playhead.gateway.access_guard import Guard
 from playhead.gateway.listen import Listeners, listen
 from playhead.gateway.settings import Settings
 from playhead.gateway.starting import MOST_HEAD, MOST_OPEN, answer, waiting
+from ports import free_ports
 
 STAGE = Stage("capturing graphs", 0.4567)
 
@@ -165,8 +166,7 @@ def test_a_server_that_loads_says_so_and_then_serves() -> None:
 @contextlib.contextmanager
 def loading_server() -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server whose voice is loaded once it is told to, and its port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_ports()
     command = [sys.executable, "-c", SLOW_START, "serve", "--port", str(port), "--http-port", "off"]
     with subprocess.Popen(
         command,

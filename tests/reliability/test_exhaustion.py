@@ -20,6 +20,7 @@ from live import WaveRunner, live_server, sound
 from machine import AT_ONCE
 from playhead.engine.policy import PolicyConfig
 from playhead.gateway import messages as m
+from ports import free_ports
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
@@ -43,11 +44,6 @@ def full_pipe() -> Iterator[int]:
         os.close(writer)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 async def hears(url: str) -> None:
     async with client(url) as bare:
         await bare.send(m.Text(TEXT), m.End())
@@ -64,7 +60,7 @@ async def patiently(url: str) -> None:
 
 
 def test_nobody_reads_what_is_printed_and_logged() -> None:
-    port = free_port()
+    port = free_ports()
     url = f"ws://127.0.0.1:{port}/v1/session"
 
     async def main() -> None:
