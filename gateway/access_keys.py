@@ -31,7 +31,6 @@ TICKET_PREFIX: Final = "pht_"
 _KEY = re.compile(r"ph_([a-z2-7]{8})_[A-Za-z0-9_-]{43}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,64}")
-_NOBODY = bytes(32)
 
 
 class KeyFileError(ValueError):
@@ -54,6 +53,10 @@ class ApiKey:
     def usable(self, wall: float) -> bool:
         """Neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or wall < self.expires)
+
+
+_NOBODY = ApiKey("", "", bytes(32), 0.0)
+"""Stands in for a key that does not exist: no text is known whose SHA-256 is zero."""
 
 
 def digest(presented: str) -> bytes:
@@ -102,15 +105,15 @@ class KeyRing:
     def recognise(self, presented: str, wall: float) -> ApiKey | None:
         """The usable key whose text was presented.
 
-        One digest and one constant-time comparison are made whatever was presented, so that how
-        long it took tells nothing about which ids exist or how much of a secret was right.
+        One digest and one constant-time comparison are made whatever was presented, and the same
+        steps are gone through whether or not its id exists, so that how long it took tells nothing
+        about which ids exist or how much of a secret was right.
         """
-        match = _KEY.fullmatch(presented[:MAX_PRESENTED])
-        key = self._keys.get(match[1]) if match is not None else None
-        fits = hmac.compare_digest(
-            digest(presented[:MAX_PRESENTED]), _NOBODY if key is None else key.digest
-        )
-        return key if key is not None and fits and key.usable(wall) else None
+        shown = presented[:MAX_PRESENTED]
+        match = _KEY.fullmatch(shown)
+        key = self._keys.get("" if match is None else match[1], _NOBODY)
+        fits = hmac.compare_digest(digest(shown), key.digest)
+        return key if fits and key.usable(wall) else None
 
 
 def parse(text: str) -> KeyRing:

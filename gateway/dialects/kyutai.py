@@ -45,7 +45,7 @@ from playhead.gateway.session import ServerFacts
 
 RATE = 24_000
 CONTEXT = ""
-VOICES = re.compile(r"[^?#]*[/.][^?#]*")
+VOICES = re.compile(r"(?!.*\.\.)(?=.*[/.])\w[\w.+-]*(/\w[\w.+-]*)*", re.ASCII)
 """Voices are files there, relative to a collection of voices."""
 EOS = b"\0"
 TRY_LATER = 1013

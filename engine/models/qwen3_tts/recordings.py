@@ -39,7 +39,8 @@ def read_recordings(folder: Path, rate: int) -> tuple[Recording, ...]:
     """All voices of ``folder``, by name, at ``rate`` Hz.
 
     Raises PromptError, naming the file, for one that cannot be used: unreadable, not mono, below
-    16 kHz, too short or long, silent, or with a text that is empty, too long or no UTF-8.
+    16 kHz, too short or long, silent, or with a text that is empty, too long or no UTF-8; and for
+    a link that leads out of the folder, which is not followed.
     """
     if not folder.is_dir():
         raise PromptError(f"{folder}: no such folder of recordings")
@@ -61,9 +62,22 @@ def _check_names(folder: Path, files: list[Path]) -> None:
             )
         if names.count(path.stem) > 1:
             raise PromptError(f"{folder} holds two recordings of {path.stem}: keep one")
-    for text in sorted(folder.glob("*.txt")):
+    texts = sorted(folder.glob("*.txt"))
+    for text in texts:
         if text.stem not in names:
             raise PromptError(f"{text} belongs to no recording: there is no {text.stem}.wav")
+    _check_links(folder, [*files, *texts])
+
+
+def _check_links(folder: Path, files: list[Path]) -> None:
+    """A link within the folder is how some systems mount files; one that leads elsewhere would make
+    a voice, or a text that is spoken, of whatever the server may read."""
+    home = folder.resolve()
+    for path in files:
+        if not path.resolve().is_relative_to(home):
+            raise PromptError(f"{path} is a link out of the folder: put the file itself there")
+        if not path.is_file():
+            raise PromptError(f"{path} is no file")
 
 
 def _read(files: list[Path], rate: int) -> Iterator[Recording]:
@@ -110,6 +124,8 @@ def _resampled(pcm: Pcm, rate: int, wanted: int) -> Pcm:
 def _text(path: Path) -> str:
     if not path.exists():
         return ""
+    if path.stat().st_size > 4 * MOST_TEXT:  # before it is in memory
+        raise PromptError(f"{path.name} is too long: at most {MOST_TEXT} characters")
     try:
         text = path.read_text(encoding="utf-8").strip()
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
 # ruff: noqa: E402 - what follows needs torch
 """Recordings of voices: what is taken, and what is refused with which words."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,7 @@ def test_voices_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (b" \n", r"ada\.txt is empty"),
         (b"\xff", r"ada\.txt is not UTF-8"),
         (b"a" * 2_001, "has 2001 characters: at most 2000"),
+        (b"a" * 8_001, r"ada\.txt is too long: at most 2000 characters"),
     ],
 )
 def test_unusable_texts(tmp_path: Path, text: bytes, said: str) -> None:
@@ -134,4 +136,33 @@ def test_a_text_without_its_recording(tmp_path: Path) -> None:
     write(tmp_path / "ada.wav", tone())
     (tmp_path / "bob.txt").write_text("hello")
     with pytest.raises(PromptError, match=r"there is no bob\.wav"):
+        read_recordings(tmp_path, RATE)
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    outside = write(tmp_path / "secret.wav", tone())
+    (tmp_path / "secret.txt").write_text("the password")
+    folder = tmp_path / "voices"
+    folder.mkdir()
+    (folder / "ada.wav").symlink_to(outside)
+    with pytest.raises(PromptError, match=r"ada\.wav is a link out of the folder"):
+        read_recordings(folder, RATE)
+    (folder / "ada.wav").unlink()
+    write(folder / "ada.wav", tone())
+    (folder / "ada.txt").symlink_to("../secret.txt")
+    with pytest.raises(PromptError, match=r"ada\.txt is a link out of the folder"):
+        read_recordings(folder, RATE)
+
+
+def test_a_link_within_the_folder_is_how_some_systems_mount_files(tmp_path: Path) -> None:
+    data = tmp_path / "..2026"
+    data.mkdir()
+    write(data / "ada.wav", tone())
+    (tmp_path / "ada.wav").symlink_to("..2026/ada.wav")
+    assert [one.name for one in read_recordings(tmp_path, RATE)] == ["ada"]
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ada.wav")  # whoever opened it would wait for ever
+    with pytest.raises(PromptError, match=r"ada\.wav is no file"):
         read_recordings(tmp_path, RATE)
