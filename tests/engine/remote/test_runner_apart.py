@@ -292,32 +292,6 @@ def test_a_loading_that_is_given_up_leaves_nothing_behind() -> None:
     assert not [c for c in children if str(CHILD) in Path(f"/proc/{c}/cmdline").read_text()]
 
 
-def test_the_accelerator_s_model_sounds_the_same_there(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
-    import runner_lab as lab
-
-    here = lab.runner(tmp_path, frames=lambda _: 5)
-    wanted = {number: lab.say(here, number, "One two three.").sound for number in (1, 2)}
-    runner = start(PROGRAM, b"qwen:" + str(tmp_path).encode())
-    told: list[object] = []
-    runner.follow(told.append)
-    try:
-        for number, sound in wanted.items():
-            runner.open(lab.request(number))
-            assert not runner.push_text(number, "One two three.", flush=False, end=True)
-            until(lambda number=number: len(told) == number)
-            heard = {number: lab.Heard()}
-            lab.advance(runner, heard)  # type: ignore[arg-type]
-            runner.close(number)
-            np.testing.assert_array_equal(heard[number].sound, sound)
-        assert runner.uncaptured() == 7
-        runner.open(lab.request(9))
-        runner.push_text(9, "word " * 100, flush=False, end=True)
-        until(lambda: "at most 95 fit" in str(told[-1]))
-    finally:
-        runner.end()
-
-
 def test_long_sound_crosses_whole() -> None:
     runner = start(PROGRAM, b"fake")
     told: list[object] = []
