@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from doubles import MODEL, ramp, request
-from machine import AT_ONCE, PATIENCE
+from machine import AT_ONCE, PATIENCE, kept_waiting
 from playhead.engine.answers import Relay
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.policy import LaneLimits, PolicyConfig
@@ -32,6 +32,7 @@ from playhead.engine.types import (
 
 CHILD = Path(__file__).with_name("model_child.py")
 PROGRAM = [sys.executable, str(CHILD)]
+TOLD_WITHIN = 1.0
 
 
 @pytest.fixture(autouse=True)
@@ -181,8 +182,12 @@ def test_a_killed_process_is_told_to_all_at_once(speaking: bool) -> None:
         if speaking:
             say(made, 2, "3")  # its step sleeps
             until(lambda: made._lanes.at_work())
-        os.kill(runner.pid, signal.SIGKILL)
-        until(lambda: made.dead is not None, AT_ONCE)
+        with kept_waiting() as kept:
+            killed = time.monotonic()
+            os.kill(runner.pid, signal.SIGKILL)
+            until(lambda: made.dead is not None)
+            took = time.monotonic() - killed
+        assert took < TOLD_WITHIN + kept.seconds
         assert isinstance(made.dead, RunnerDead)
         assert str(made.dead) == "the model's process was ended by SIGKILL"
         assert ear.finished(1).code == "engine_error"
