@@ -63,9 +63,7 @@ class Lab:
         state = {name: tensor.to(dtype) for name, tensor in self.state.items()}
         talker = Talker.load(state, self.config, positions)
         predictor = Predictor.load(state, self.config, talker.codec_table)
-        table = SlotTable(
-            self.config, slots, positions, device=DEVICE, dtype=dtype, text_pad=TEXT_PAD
-        )
+        table = SlotTable(self.config, slots, positions, device=DEVICE, dtype=dtype)
         return FrameLoop(talker, predictor, table, self.config)
 
 
@@ -94,6 +92,11 @@ def rewind(loop: FrameLoop) -> Callable[[], None]:
             tensor.copy_(copy)
 
     return back
+
+
+def step(loop: FrameLoop, slots: torch.Tensor) -> Frames:
+    """The next frame of each, without text."""
+    return loop.step(slots, torch.full_like(slots, TEXT_PAD), SPAN)
 
 
 def milliseconds(act: Callable[[], object], back: Callable[[], None], rounds: int) -> float:
@@ -150,14 +153,15 @@ def measure(loop: FrameLoop, batch: int, rounds: int) -> dict[str, Any]:
     graphs = LoopGraphs(loop)
     graphs.capture_step(batch, SPAN)
     back()
-    eager = loop.step(slots, SPAN)
+    eager = step(loop, slots)
     eager_carry = loop.table.carry[slots].clone()
     back()
-    graph = graphs.step(range(batch), SPAN)
+    pads = [TEXT_PAD] * batch
+    graph = graphs.step(range(batch), pads, SPAN)
     agreement = same(eager, graph, (eager_carry, loop.table.carry[slots]))
     out: dict[str, Any] = {"batch": batch, **agreement}
-    out["eager_ms"] = milliseconds(lambda: loop.step(slots, SPAN), back, 2)
-    out["graph_ms"] = milliseconds(lambda: graphs.step(range(batch), SPAN), back, rounds)
+    out["eager_ms"] = milliseconds(lambda: step(loop, slots), back, 2)
+    out["graph_ms"] = milliseconds(lambda: graphs.step(range(batch), pads, SPAN), back, rounds)
     assert not graphs.eager
     out["predictor_ms"] = milliseconds(predictor_graph(loop, batch), lambda: None, rounds)
     roof = ROOFLINE_MS.get(batch)
@@ -171,16 +175,16 @@ def alone_or_shuffled(loop: FrameLoop, batch: int) -> dict[str, float]:
     """Streams stepped alone, and in shuffled batches: share of equal frames."""
     back = rewind(loop)
     where = torch.arange(batch, device=DEVICE)
-    whole = loop.step(where, SPAN).codes
+    whole = step(loop, where).codes
     equal = []
     for seed in range(4):
         order = torch.randperm(batch, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
         back()
-        equal.append((loop.step(order, SPAN).codes == whole[order]).all(-1).float().mean())
+        equal.append((step(loop, order).codes == whole[order]).all(-1).float().mean())
     alone = []
     for slot in range(min(batch, 8)):
         back()
-        alone.append((loop.step(where[slot : slot + 1], SPAN).codes[0] == whole[slot]).all())
+        alone.append((step(loop, where[slot : slot + 1]).codes[0] == whole[slot]).all())
     back()
     return {
         "shuffled_rows_equal": float(torch.stack(equal).mean()),

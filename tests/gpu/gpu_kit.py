@@ -59,14 +59,7 @@ def tiny_loop(made: Made) -> FrameLoop:
     state = {name: tensor.to(DEVICE, made.dtype) for name, tensor in checkpoint(config, 11).items()}
     talker = Talker.load(state, config.talker, POSITIONS)
     predictor = Predictor.load(state, config.talker, talker.codec_table)
-    table = SlotTable(
-        config.talker,
-        SLOTS,
-        POSITIONS,
-        device=DEVICE,
-        dtype=made.dtype,
-        text_pad=config.ids.tts_pad,
-    )
+    table = SlotTable(config.talker, SLOTS, POSITIONS, device=DEVICE, dtype=made.dtype)
     rule = Sampling(repetition_penalty=1.05)
     loop = FrameLoop(talker, predictor, table, config.talker, rule, Sampling())
     return with_ops(loop, FUSED_OPS) if made.fused else loop

@@ -4,6 +4,7 @@ import gc
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -172,7 +173,7 @@ class CudaRunner(Qwen3Runner):
             openings, told = self._open_new(utterances, np.flatnonzero(slots < 0).tolist())
             slots = self._seats.slots(utterances)
         due, self._extra = self._extra, []
-        with torch.cuda.stream(self.lm.stream):
+        with self._on_lm():
             opened = self._read_prompts(slots, openings, alone=not len(running))
             if len(running) or opened:
                 due.append(self._launch(running, opened))
@@ -277,19 +278,8 @@ class CudaRunner(Qwen3Runner):
         sound = made.reshape(-1)
         return [sound[at:end] for at, end in pairwise([0, *ends])]
 
-    def close(self, utterance: int) -> None:
-        """See ``Runner``. Closing twice is fine."""
-        stream = self._streams.pop(utterance, None)
-        if stream is None:
-            return
-        self._seats.leave(stream)
-        if stream.slot is None:
-            return
-        if not stream.poisoned:
-            self._table.give_back(stream.slot)
-            return
-        with torch.inference_mode(), torch.cuda.stream(self.lm.stream):
-            self._table.give_back(stream.slot, scrub=True)
+    def _on_lm(self) -> AbstractContextManager[object]:
+        return torch.cuda.stream(self.lm.stream)
 
 
 def open_cuda(

@@ -28,7 +28,7 @@ class Execution(Protocol):
     def prefill(self, rows: Tensor, lengths: Tensor, slots: Sequence[int]) -> Frames:
         """See ``FrameLoop.prefill``. Results may be overwritten by the next call."""
 
-    def step(self, slots: Sequence[int], span: int) -> Frames:
+    def step(self, slots: Sequence[int], joining: Sequence[int], span: int) -> Frames:
         """See ``FrameLoop.step``. Results may be overwritten by the next call."""
 
     def decode(self, lane: Lane, codes: Tensor, slots: Tensor) -> Tensor:
@@ -50,9 +50,9 @@ class Direct:
         """See :class:`Execution`."""
         return self.loop.prefill(rows, lengths, self._column(slots))
 
-    def step(self, slots: Sequence[int], span: int) -> Frames:
+    def step(self, slots: Sequence[int], joining: Sequence[int], span: int) -> Frames:
         """See :class:`Execution`."""
-        return self.loop.step(self._column(slots), span)
+        return self.loop.step(self._column(slots), self._column(joining), span)
 
     def decode(self, lane: Lane, codes: Tensor, slots: Tensor) -> Tensor:
         """See :class:`Execution`."""
@@ -134,9 +134,9 @@ class Graphed:
             torch.cat([part.repeats for part in parts]),
         )
 
-    def step(self, slots: Sequence[int], span: int) -> Frames:
+    def step(self, slots: Sequence[int], joining: Sequence[int], span: int) -> Frames:
         """See :class:`Execution`."""
-        return self.graphs.step(slots, self.graphs.loop.table.positions)
+        return self.graphs.step(slots, joining, self.graphs.loop.table.positions)
 
     def decode(self, lane: Lane, codes: Tensor, slots: Tensor) -> Tensor:
         """See :class:`Execution`."""

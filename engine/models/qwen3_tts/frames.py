@@ -62,12 +62,11 @@ class FrameLoop:
         hidden = self.talker.prefill(rows, lengths, slots, self.table.cache)
         return self._finish(hidden, slots)
 
-    def step(self, slots: Tensor, span: int) -> Frames:
-        """The next frame of each stream. The text row that joins the latest frame must be there
-        (``SlotTable.write_text``) and each context must be shorter than ``span``."""
+    def step(self, slots: Tensor, joining: Tensor, span: int) -> Frames:
+        """The next frame of each stream. ``joining`` int64 [B]: the text id that joins its latest
+        frame. Each context must be shorter than ``span``."""
         table = self.table
-        at = table.made[slots] - 1
-        text = self.talker.text_table[table.text[slots, at.clamp(0, table.positions - 1)]]
+        text = self.talker.text_table[joining]
         positions = table.length[slots].clamp(max=span - 1)
         hidden = self.talker.step(table.carry[slots] + text, slots, positions, table.cache, span)
         table.length[slots] = positions + 1

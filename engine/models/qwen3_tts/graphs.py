@@ -31,6 +31,7 @@ class _Captured:
     graph: torch.cuda.CUDAGraph
     frames: Frames
     slots: Tensor
+    joining: Tensor | None = None
     rows: Tensor | None = None
     lengths: Tensor | None = None
 
@@ -53,8 +54,9 @@ class LoopGraphs:
     def capture_step(self, batch: int, span: int) -> None:
         """Record a bucket of ``FrameLoop.step``. Streams are not touched."""
         slots = self._spare_slots(batch)
-        graph, frames = self._record(lambda: self.loop.step(slots, span))
-        self._steps[batch, span] = _Captured(graph, frames, slots)
+        joining = torch.zeros_like(slots)
+        graph, frames = self._record(lambda: self.loop.step(slots, joining, span))
+        self._steps[batch, span] = _Captured(graph, frames, slots, joining)
         _log.info("captured a step of %d streams over %d positions", batch, span)
 
     def capture_prefill(self, batch: int, length: int) -> None:
@@ -64,16 +66,19 @@ class LoopGraphs:
         rows = table.carry.new_zeros((batch, length, table.carry.shape[1]))
         lengths = torch.ones_like(slots)
         graph, frames = self._record(lambda: self.loop.prefill(rows, lengths, slots))
-        self._prefills[batch, length] = _Captured(graph, frames, slots, rows, lengths)
+        self._prefills[batch, length] = _Captured(graph, frames, slots, None, rows, lengths)
         _log.info("captured prompts: %d of up to %d rows", batch, length)
 
-    def step(self, slots: Sequence[int], span: int) -> Frames:
+    def step(self, slots: Sequence[int], joining: Sequence[int], span: int) -> Frames:
         """As ``FrameLoop.step``. The next call of the bucket overwrites what is returned."""
         captured = _fit(self._steps, len(slots), span)
-        if captured is None:
+        if captured is None or captured.joining is None:
             self.eager += 1
-            return self.loop.step(torch.tensor(slots, device=self.loop.table.device), span)
+            where, text = torch.tensor([slots, joining], device=self.loop.table.device)
+            return self.loop.step(where, text, span)
         self._set_slots(captured, slots)
+        text = torch.tensor(joining).pin_memory()
+        captured.joining[: len(joining)].copy_(text, non_blocking=True)
         captured.graph.replay()
         return _first(captured.frames, len(slots))
 

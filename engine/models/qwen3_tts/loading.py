@@ -160,10 +160,7 @@ def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
         )
     talker = Talker.load(state, config.talker, setup.positions)
     predictor = Predictor.load(state, config.talker, talker.codec_table)
-    pad = config.ids.tts_pad
-    table = SlotTable(
-        config.talker, setup.slots, setup.positions, device=device, dtype=dtype, text_pad=pad
-    )
+    table = SlotTable(config.talker, setup.slots, setup.positions, device=device, dtype=dtype)
     rule, fine_rule = generation_rules(folder)
     loop = FrameLoop(talker, predictor, table, config.talker, rule, fine_rule)
     if device.type != "cuda":

@@ -1,10 +1,10 @@
 """Qwen3-TTS behind the engine's ``Runner`` protocol: many streams, one frame each per step."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from playhead.engine.models.qwen3_tts.codec import Codec
 from playhead.engine.models.qwen3_tts.codec_rounds import silent_tails
@@ -79,8 +79,8 @@ class Qwen3Runner:
         self._loop, self._codec, self._table = parts.loop, parts.codec, parts.loop.table
         self._tokenizer = KnownIds(parts.tokenizer, parts.config.talker.text_vocab)
         self._builder = PromptBuilder(parts.config, role_ids(parts.tokenizer))
-        table = self._table
-        self._counts = Counts(table.slots, table.positions, table.text_pad, self._options.limits)
+        table, pad = self._table, parts.config.ids.tts_pad
+        self._counts = Counts(table.slots, table.positions, pad, self._options.limits)
         self._seats = Seats(self._counts)
         self._streams: dict[int, Stream] = {}
         self._prepare_voices()
@@ -136,7 +136,7 @@ class Qwen3Runner:
             else:
                 told[place] = answer
         running = self._counts.able(slots[slots >= 0])
-        with self._run.on(Lane.LM):
+        with self._on_lm():
             self._prefill(opening)
             self._continue(running)
         return self._seats.answers(utterances, told)
@@ -169,8 +169,12 @@ class Qwen3Runner:
         if not stream.poisoned:
             self._table.give_back(stream.slot)
             return
-        with torch.inference_mode(), self._run.on(Lane.LM):
+        with torch.inference_mode(), self._on_lm():
             self._table.give_back(stream.slot, scrub=True)
+
+    def _on_lm(self) -> AbstractContextManager[object]:
+        """Where the LM lane's work goes."""
+        return self._run.on(Lane.LM)
 
     # -- the LM lane ------------------------------------------------------------------------
 
@@ -210,11 +214,10 @@ class Qwen3Runner:
         counts = self._counts
         latest = counts.made[running] - 1
         joining = counts.ask(running)
-        at = np.minimum(latest, self._table.positions - 1)
-        self._table.write_text(*(self._column(column) for column in (running, at, joining)))
         longest = int((counts.rows[running] + latest).max()) + 1
         span = min(next(span for span in SPANS if span >= longest), self._table.positions)
-        self._take_in(running, self._run.step(running.tolist(), span))
+        frames = self._run.step(running.tolist(), joining.tolist(), span)
+        self._take_in(running, frames)
 
     def _take_in(self, slots: Ints, frames: Frames) -> None:
         """What became of a batch; the only place where the host waits for the device."""
@@ -290,7 +293,7 @@ class Qwen3Runner:
     def _numbers(self, streams: Sequence[Stream]) -> list[int]:
         return [-1 if stream.slot is None else stream.slot for stream in streams]
 
-    def _column(self, values: Sequence[int] | Ints | npt.NDArray[np.int32]) -> Tensor:
+    def _column(self, values: Sequence[int] | Ints) -> Tensor:
         column = torch.from_numpy(np.array(values, np.int64))
         return column.to(self._table.device, non_blocking=True)
 

@@ -42,14 +42,12 @@ class SlotTable:
         *,
         device: torch.device,
         dtype: torch.dtype,
-        text_pad: int,
     ) -> None:
         rows = slots + 1
         kv = (config.layers, rows, positions, config.kv_heads, config.head_dim)
         self.slots = slots
         self.positions = positions
         self.device = device
-        self.text_pad = text_pad
         self.cache = KvCache(
             torch.zeros(kv, device=device, dtype=dtype), torch.zeros(kv, device=device, dtype=dtype)
         )
@@ -66,13 +64,12 @@ class SlotTable:
         """Codes of codebook 0 drawn so far, as a set."""
         self.carry = torch.zeros((rows, config.hidden), device=device, dtype=dtype)
         """Sum of the latest frame's code embeddings: the next input less its text row."""
-        self.text = torch.full((rows, positions), text_pad, device=device, dtype=torch.int64)
-        """Text id that joins frame f at index f; padding from the text's end on."""
         self.codes = torch.zeros(
             (rows, positions, config.code_groups), device=device, dtype=torch.int64
         )
         """Codes of frame f at index f."""
         self._free = list(range(slots - 1, -1, -1))
+        self._taken = bytearray(slots)
 
     @property
     def free(self) -> int:
@@ -83,20 +80,23 @@ class SlotTable:
         """A slot for one stream. Raises :class:`NoSlot`."""
         if not self._free:
             raise NoSlot(f"all {self.slots} streams are in use")
-        return self._free.pop()
+        slot = self._free.pop()
+        self._taken[slot] = True
+        return slot
 
     def give_back(self, slot: int, *, scrub: bool = False) -> None:
         """The slot's stream is over. What it left is overwritten by :meth:`begin`, but for keys
         and values: they are masked, which does not help against NaN. ``scrub`` clears them."""
-        if not 0 <= slot < self.slots or slot in self._free:
+        if not 0 <= slot < self.slots or not self._taken[slot]:
             raise ValueError(f"slot {slot} is not taken")
+        self._taken[slot] = False
         if scrub:
             self.cache.keys[:, slot] = 0
             self.cache.values[:, slot] = 0
         self._free.append(slot)
 
     def begin(self, slots: Tensor, lengths: Tensor, seeds: Tensor, least: Tensor) -> None:
-        """Streams start in ``slots``: nothing drawn, ``lengths`` context positions, no text."""
+        """Streams start in ``slots``: nothing drawn, ``lengths`` context positions."""
         self.length[slots] = lengths
         self.seeds[slots] = seeds
         self.least[slots] = least
@@ -104,8 +104,3 @@ class SlotTable:
         self.made.index_fill_(0, slots, 0)
         self.repeats.index_fill_(0, slots, 0)
         self.seen.index_fill_(0, slots, False)
-        self.text.index_fill_(0, slots, self.text_pad)
-
-    def write_text(self, slots: Tensor, at: Tensor, ids: Tensor) -> None:
-        """Text ``ids`` for frame numbers ``at`` of ``slots``, all int64 [n]."""
-        self.text[slots, at] = ids

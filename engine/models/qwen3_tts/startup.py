@@ -50,7 +50,7 @@ def needs(
     """What ``slots.SlotTable`` and the codec's arena take of a device, to a few percent.
     ``weights``: elements; ``itemsize``: bytes of an element."""
     keys = 2 * talker.layers * talker.kv_heads * talker.head_dim * itemsize
-    numbers = 8 * (talker.code_groups + 1)  # codes and text ids
+    numbers = 8 * talker.code_groups
     ring = 2 * codec.layers * (codec.window + RING_SLACK) * codec.kv_heads * codec.head_dim
     return Needs(
         weights=weights * itemsize,

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from playhead.engine.models.qwen3_tts.config import ModelConfig
 from playhead.engine.models.qwen3_tts.embed import embed_prompts
-from playhead.engine.models.qwen3_tts.frames import ENDED, FrameLoop
+from playhead.engine.models.qwen3_tts.frames import ENDED, FrameLoop, Frames
 from playhead.engine.models.qwen3_tts.predictor import Predictor
 from playhead.engine.models.qwen3_tts.prompt import (
     DESIGNED,
@@ -23,6 +23,8 @@ from playhead.engine.models.qwen3_tts.talker import Talker
 from talker_kit import ROLE, Case, Spoken, checkpoint, model_config
 
 POSITIONS = 128
+PAD = 502
+"""Of the tiny talkers: the text id beside what has no text."""
 CPU = torch.device("cpu")
 GREEDY = Sampling(greedy=True, repetition_penalty=1.05)
 
@@ -42,14 +44,7 @@ def build(
     state = {name: tensor.to(device) for name, tensor in checkpoint(config, weights).items()}
     talker = Talker.load(state, config.talker, positions)
     predictor = Predictor.load(state, config.talker, talker.codec_table, fold=fold)
-    table = SlotTable(
-        config.talker,
-        slots,
-        positions,
-        device=device,
-        dtype=torch.float32,
-        text_pad=config.ids.tts_pad,
-    )
+    table = SlotTable(config.talker, slots, positions, device=device, dtype=torch.float32)
     return FrameLoop(talker, predictor, table, config.talker, rule, fine_rule)
 
 
@@ -91,23 +86,26 @@ def speak(
     rows, lengths = embed_prompts(prompts, loop.talker, loop.predictor)
     numbers = torch.tensor(seeds or [0] * len(prompts), device=device)
     table.begin(where, lengths, numbers, torch.full_like(lengths, 2))
-    for slot, prompt in zip(where, prompts, strict=True):
-        count = len(prompt.trailing)
-        ids = torch.tensor(prompt.trailing, dtype=torch.int64, device=device)
-        table.write_text(slot.expand(count), torch.arange(count, device=device), ids)
     spoken: list[list[list[int]]] = [[] for _ in prompts]
     over = [False] * len(prompts)
     made = loop.prefill(rows, lengths, where)
-    for _ in range(frames):
+    for frame in range(frames):
         for index, status in enumerate(made.status.tolist()):
             over[index] = over[index] or bool(status & ENDED)
             if not over[index]:
                 spoken[index].append(made.codes[index].tolist())
-        made = loop.step(where, table.positions)
+        texts = [[*one.trailing, PAD, PAD][min(frame, len(one.trailing))] for one in prompts]
+        made = loop.step(where, torch.tensor(texts, device=device), table.positions)
     if slots is None:
         for slot in where.tolist():
             table.give_back(slot)
     return spoken
+
+
+def go_on(loop: FrameLoop, slots: Sequence[int], span: int = POSITIONS) -> Frames:
+    """The next frame of streams whose text has all been read."""
+    where = torch.tensor(slots, device=loop.table.device)
+    return loop.step(where, torch.full_like(where, PAD), span)
 
 
 def load_case(case: Case, folder: Path, *, fold: bool = True) -> tuple[FrameLoop, list[Prompt]]:

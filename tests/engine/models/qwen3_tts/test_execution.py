@@ -81,12 +81,12 @@ def test_graphs_say_what_the_loop_says(
     config = model_config("custom_voice", "1b7", tmp_path)
     prompt = lab.prompt_of(RYAN, config, full=True)
     expected = lab.speak(cuda_loop, [prompt], 0, slots=[1])
-    codes = [cuda_loop.step(torch.tensor([1], device="cuda"), 128).codes for _ in range(20)]
+    codes = [lab.go_on(cuda_loop, [1]).codes for _ in range(20)]
     loop = with_ops(cuda_loop, fast_ops(compiled=compiled, in_place=True))
     graphs = LoopGraphs(loop)
     graphs.capture_step(4, 128)
     assert lab.speak(loop, [prompt], 0, slots=[1]) == expected
-    replayed = [graphs.step([1], 128).codes.clone() for _ in range(20)]
+    replayed = [graphs.step([1], [lab.PAD], 128).codes.clone() for _ in range(20)]
     assert torch.equal(torch.cat(replayed), torch.cat(codes))
     assert graphs.eager == 0
 

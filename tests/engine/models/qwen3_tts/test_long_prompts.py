@@ -163,7 +163,7 @@ def test_running_streams_go_on_between_pieces(tmp_path: Path) -> None:
     codes.append(both.loop.table.codes[0, 1].tolist())
     for _ in reading:
         if len(codes) < len(alone):
-            codes.append(both.loop.step(torch.tensor([0]), lab.POSITIONS).codes[0].tolist())
+            codes.append(lab.go_on(both.loop, [0]).codes[0].tolist())
     assert codes == alone
     assert (both.fresh[2] - expected).abs().max() < TOLERANCE
 

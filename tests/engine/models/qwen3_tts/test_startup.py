@@ -24,7 +24,7 @@ from playhead.engine.models.qwen3_tts.startup import (
 def test_a_position_takes_what_its_keys_and_numbers_take() -> None:
     need = needs(presets.model_config("1.7b").talker, presets.codec_config().decoder, 10)
     assert need.weights == 20
-    assert need.position == 114_688 + 8 * 17  # keys and values; codes and a text id
+    assert need.position == 114_688 + 8 * 16  # keys and values; codes
     # Window 72 and room for a chunk, 16 heads of 64, keys and values, bf16, with histories.
     assert 3_000_000 < need.fixed < 4_500_000
 

@@ -60,9 +60,8 @@ def test_padding_rows_disturb_nobody(tmp_path: Path) -> None:
     (alone,) = say(loop, tmp_path, (0,), True)
     config = model_config("custom_voice", "1b7", tmp_path)
     lab.speak(loop, [lab.prompt_of(RYAN, config, full=True)], 0, seeds=[SEEDS[0]], slots=[2])
-    padded = torch.tensor([spare, 2, spare])
     codes = [loop.table.codes[2, 0].tolist()]
-    codes += [loop.step(padded, 128).codes[1].tolist() for _ in range(FRAMES - 1)]
+    codes += [lab.go_on(loop, [spare, 2, spare]).codes[1].tolist() for _ in range(FRAMES - 1)]
     assert codes == alone
 
 
@@ -72,7 +71,7 @@ def test_a_small_span_gives_what_a_large_one_gives(tmp_path: Path) -> None:
         loop = sampled(tmp_path)
         config = model_config("custom_voice", "1b7", tmp_path)
         lab.speak(loop, [lab.prompt_of(RYAN, config, full=True)], 0, slots=[0])
-        results.append([loop.step(torch.tensor([0]), span).codes.tolist() for _ in range(8)])
+        results.append([lab.go_on(loop, [0], span).codes.tolist() for _ in range(8)])
     assert results[0] == results[1]
 
 
