@@ -14,6 +14,7 @@ from playhead.engine.types import (
     Finish,
     Finished,
     Lane,
+    ModelCounts,
     Pcm,
     TextWarning,
     Word,
@@ -63,7 +64,7 @@ class Tally:
     belief_errors: list[int] = field(default_factory=lambda: [0] * (len(BELIEF_BOUNDS) + 1))
     chunks: Counter[Lane] = field(default_factory=Counter)
     finished: Counter[Finish] = field(default_factory=Counter)
-    uncaptured: int = 0  # calls of the model that no captured graph held
+    model: ModelCounts = ModelCounts()  # noqa: RUF009 - immutable
 
     def believed(self, error: float) -> None:
         """A report showed the belief to be ``error`` seconds off."""

@@ -25,6 +25,7 @@ from playhead.engine.stats import EngineStats, snapshot
 from playhead.engine.types import (
     EngineEvent,
     ListenerState,
+    ModelCounts,
     Report,
     Request,
     Runner,
@@ -65,7 +66,7 @@ class EngineConfig:
     lanes: LaneLimits
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     stuck_after: float = 5.0  # seconds after which a piece of work counts as never coming back
-    uncaptured: Callable[[], int] = int  # calls of the model so far that no captured graph held
+    counts: Callable[[], ModelCounts] = ModelCounts  # of the model so far
     capacity: Capacity | None = None  # of the lanes, as rehearsed; None: to be measured
     follow: Callable[[Hear], None] = unasked  # is handed who hears what the model answers later
 
@@ -91,7 +92,7 @@ class Engine:
         self._scheduler.capacity = config.capacity or self._scheduler.capacity
         self._intake = Intake(runner, self._scheduler)
         self._deliver = deliver
-        self._uncaptured = config.uncaptured
+        self._counts = config.counts
         self._clock = clock
         self._inbox: deque[_Command] = deque()
         self._reports: dict[int, tuple[Report, float]] = {}
@@ -187,7 +188,7 @@ class Engine:
             self._lanes.dispatch(work)
         self._hand_over()
         if now >= self._stats.at + PICTURES:
-            self._scheduler.tally.uncaptured = self._uncaptured()
+            self._scheduler.tally.model = self._counts()
             self._stats = snapshot(self._scheduler, now)
         return plan.wake_at
 

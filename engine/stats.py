@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from playhead.engine.scheduler import Scheduler
-from playhead.engine.types import PLACE_KEPT, Finish, Lane
+from playhead.engine.types import PLACE_KEPT, Finish, Lane, ModelCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class EngineStats:
     max_utilisation: float = 1.0  # of the promised share; infinite: only slots count
     held: int = 0  # utterances whose listeners are paused or cut off
     belief_errors: tuple[int, ...] = ()  # reports by error, see events.BELIEF_BOUNDS
-    uncaptured: int = 0  # calls of the model since it was ready that no captured graph held
+    model: ModelCounts = ModelCounts()  # noqa: RUF009 - immutable
     displaced: int = 0  # utterances that lost their places while their listeners were cut off
     away: tuple[float, ...] = ()  # since when listeners are cut off
 
@@ -72,7 +72,7 @@ def snapshot(scheduler: Scheduler, now: float) -> EngineStats:
         held=scheduler.live - playing,
         max_utilisation=scheduler.config.max_utilisation,
         belief_errors=tuple(tally.belief_errors),
-        uncaptured=tally.uncaptured,
+        model=tally.model,
         displaced=tally.displaced,
         away=tuple(s.away_since for s in scheduler.streams() if s.away_since is not None),
     )

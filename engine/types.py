@@ -7,7 +7,7 @@ name says otherwise; times and durations are seconds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -218,6 +218,17 @@ class ChunkWork:
     slack: float | None
     depth: float
     queued_at: float
+
+
+class ModelCounts(NamedTuple):
+    """What a model on an accelerator counts of itself, for metrics."""
+
+    uncaptured: int = 0
+    """Calls since it was ready that no captured graph held."""
+    part: int = 0
+    """Multiprocessors that the background lane now has for itself; 0: lanes share the device."""
+    switches: int = 0
+    """Changes of that so far."""
 
 
 class RunnerDead(RuntimeError):

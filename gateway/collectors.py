@@ -101,7 +101,17 @@ def _lanes(stats: EngineStats) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "playhead_engine_uncaptured_calls",
         "Calls of the accelerator model since it was ready that ran operation by operation",
-        value=stats.uncaptured,
+        value=stats.model.uncaptured,
+    )
+    yield GaugeMetricFamily(
+        "playhead_background_multiprocessors",
+        "What the background lane has of the accelerator for itself; 0: the lanes share it",
+        value=stats.model.part,
+    )
+    yield CounterMetricFamily(
+        "playhead_background_switches",
+        "Times that the background lane was given another part of the accelerator",
+        value=stats.model.switches,
     )
     waiting = GaugeMetricFamily(
         "playhead_lane_waiting", "Chunks or steps that wait for a worker", labels=["lane"]

@@ -64,7 +64,7 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
             served.lanes,
             served.policy,
             settings.stuck_after,
-            served.uncaptured,
+            served.counts,
             capacity,
             relay.turn_to,
         )

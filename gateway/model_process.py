@@ -29,7 +29,7 @@ def open_apart(settings: Settings, tell: Tell) -> Served:
         runner,
         runner.limits,
         accelerated_policy(settings),
-        runner.uncaptured,
+        runner.counts,
         runner.follow,
         runner.end,
     )
@@ -48,4 +48,4 @@ def _load(written: bytes, tell: Tell) -> Hosted:
     except StartError as error:
         raise CannotHost(str(error)) from error
     share_interpreter()
-    return Hosted(served.runner, served.lanes, served.uncaptured)
+    return Hosted(served.runner, served.lanes, served.counts)

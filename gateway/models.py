@@ -16,7 +16,7 @@ from playhead.engine.lanes import cpu_limits
 from playhead.engine.models.hibari import split
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.progress import Tell, quiet
-from playhead.engine.types import Runner
+from playhead.engine.types import ModelCounts, Runner
 from playhead.gateway import checks
 from playhead.gateway.settings import APART, AUTO, HIBARI, Settings
 
@@ -39,7 +39,7 @@ class Served:
     runner: Runner
     lanes: LaneLimits
     policy: PolicyConfig
-    uncaptured: Callable[[], int] = int  # see EngineConfig; a model without graphs counts none
+    counts: Callable[[], ModelCounts] = ModelCounts  # see EngineConfig; without a device: none
     follow: Callable[[Hear], None] = unasked  # see EngineConfig
     end: Callable[[], None] = lambda: None  # lets it go, when the engine has ended
 
@@ -121,7 +121,7 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
             "id, or random:1.7b"
         ) from error
     log.info("serving %s with %d streams", runner.info.name, settings.slots)
-    return Served(runner, runner.limits, accelerated_policy(settings), runner.uncaptured)
+    return Served(runner, runner.limits, accelerated_policy(settings), runner.counts)
 
 
 def accelerated_policy(settings: Settings) -> PolicyConfig:

@@ -157,7 +157,7 @@ class GatewayServer:
             "utterances": stats.live,
             "max_utterances": stats.max_live,
             "utilisation": round(stats.utilisation, 4),
-            "uncaptured_calls": stats.uncaptured,
+            "uncaptured_calls": stats.model.uncaptured,
             "waiting": {lane.value: lane_stats.waiting for lane, lane_stats in stats.lanes.items()},
             "slack": round(self.slack(), 3),
         }

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 EVERY = 0.1
 SIDES = ("engine", "model")
 """The scheduler; and the runner, which may be in another process."""
-PARTITIONS = {f"partitions-{size}": size for size in (16, 24, 32, 48)}
+PARTITIONS = {f"partitions-{size}": (size,) for size in (16, 24, 32, 48, 64)}
+PARTITIONS["partitions-auto"] = ()
 STARTS = (
     *("lanes", "flat", *PARTITIONS),
     *("codec-library", "codec-fp16", "codec-bf16-plain", "codec-fp32"),
 )
 """``flat``: lanes without priority. ``partitions-N``: N multiprocessors for the background lane
-alone, the LM lane on the others, urgent chunks on all. The rest: what decodes, instead of own
-kernels in bfloat16 (``codec-library``: the library's convolutions between own kernels)."""
+alone, the LM lane on the others, urgent chunks on all; ``partitions-auto``: one of several such
+parts, chosen by load. The rest: what decodes, instead of own kernels in bfloat16
+(``codec-library``: the library's convolutions between own kernels)."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Followed:
         self.path = path
         self.scheduler: Scheduler | None = None
         self.runner: cuda_runner.CudaRunner | None = None
-        self._streams: dict[Lane, Any] = {}
+        self._streams: dict[int, Any] = {}
 
     def follow(self) -> None:
         """Apply what the file says, whenever it changes; FILE.SIDE says what a side applied."""
@@ -106,8 +108,8 @@ class Followed:
         from playhead.engine.models.qwen3_tts import cuda_runner
 
         setattr(cuda_runner, "EXTRA_FRAMES", variant.extra)  # noqa: B010 - its type is narrower
-        for lane, codec in runner._lanes.items():
-            own = self._streams.setdefault(lane, codec._stream)
+        for codec in runner._lanes.every:
+            own = self._streams.setdefault(id(codec), codec._stream)
             codec._stream = runner.lm.stream if variant.one_stream else own
 
 
@@ -174,4 +176,4 @@ def _start(name: str) -> None:
 
         cuda_runner._codec_ops = lambda: FusedOps(torch.float16)
     elif name in PARTITIONS:
-        partitions.BACKGROUND = PARTITIONS[name]
+        partitions.BACKGROUND = PARTITIONS[name] or partitions.AUTO

@@ -17,22 +17,26 @@ seeds of its own. A group names several variants:
     ahead    frames that the device makes ahead of the host: none, one, two, more with the crowd
 
 What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
-(lanes without priority), partitions-16, -24, -32, -48 (so many multiprocessors for the background
-lane alone, the LM lane on the others), codec-library, codec-fp16, codec-bf16-plain, codec-fp32.
+(lanes without priority), partitions-16, -24, -32, -48, -64 (so many multiprocessors for the
+background lane alone, the LM lane on the others), partitions-auto (one of several such parts, by
+load), codec-library, codec-fp16, codec-bf16-plain, codec-fp32.
 --repeat 2 measures all variants twice, in turn. Prints a table; writes ablations-START.json to
 $OUT, or to --out. Needs CUDA.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import options
 import serve_rate
@@ -128,9 +132,13 @@ def switch(path: Path, name: str, case: Case) -> None:
 
 
 def measure(
-    server: serve_rate.Server, case: Case, args: argparse.Namespace, env: dict[str, str]
+    server: serve_rate.Server,
+    case: Case,
+    args: argparse.Namespace,
+    env: dict[str, str],
+    within: float | None = None,
 ) -> Any:
-    """Figures of one load."""
+    """Figures of one load, which is given up after ``within`` seconds."""
     folder = Path(tempfile.mkdtemp())
     command = [
         sys.executable,
@@ -142,14 +150,49 @@ def measure(
     command += ["--out", str(folder), "--processes", str(args.processes)]
     before, began = server.thread_seconds(), time.monotonic()
     with serve_rate.GpuMeter() as gpu:
-        done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
+        told = bounded(command, env, within).text
     seconds = time.monotonic() - began
     report = folder / "report.json"
     if not report.exists():
-        return {"failed": (done.stdout + done.stderr)[-2000:]}
+        return {"failed": told[-2000:]}
     spent = sum(server.thread_seconds().values()) - sum(before.values())
     row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
     return {"seconds": seconds, "cores": spent / seconds, **gpu.figures, **row}
+
+
+class Told(NamedTuple):
+    """What a program said, and how it ended."""
+
+    text: str
+    status: int
+
+
+def bounded(
+    command: list[str], env: dict[str, str], within: float | None, folder: Path | None = None
+) -> Told:
+    """A program that is ended after ``within`` seconds, with all that it has started."""
+    process = subprocess.Popen(
+        command,
+        env=env,
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        text, _ = process.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        text, _ = process.communicate()
+        return Told(f"{text}\nnot done within {within:.0f} s", 1)
+    return Told(text, process.returncode)
+
+
+HEAD = (
+    "variant         rate  heard TTFA p50     p95 stalled  worst    C100  held  peak  cores"
+    "   GPU  lm, background, urgent busy; batch"
+)
 
 
 def show(name: str, row: dict[str, Any]) -> None:
@@ -174,6 +217,44 @@ def show(name: str, row: dict[str, Any]) -> None:
     )
 
 
+@dataclass
+class Running:
+    """A server that takes variants, and the file that tells it which."""
+
+    server: serve_rate.Server
+    order: Path
+    env: dict[str, str]
+
+    def measure(
+        self, name: str, load: argparse.Namespace, within: float | None = None
+    ) -> dict[str, Any]:
+        """Figures of a variant under ``load``."""
+        switch(self.order, name, CASES[name])
+        row = measure(self.server, CASES[name], load, self.env, within)
+        return {"variant": name, "rate": load.rate, **row}
+
+    def facts(self) -> dict[str, Any]:
+        """Of the server."""
+        return {**self.server.about(), "cores": os.cpu_count()}
+
+
+@contextlib.contextmanager
+def running(args: argparse.Namespace, start: str, within: float = 400.0) -> Iterator[Running]:
+    """A server started as ``start``, warm. ``within`` seconds it must be ready."""
+    order = Path(tempfile.mkdtemp()) / "variant.json"
+    env = options.environment() | {"ABLATION": str(order), "ABLATION_START": start}
+    serve_rate.COMMAND, serve_rate.START_WITHIN = SERVER, within
+    flags = [*options.served(args), *args.flags.split()]
+    server = serve_rate.Server.start(flags, env, args.out, sample=False, gateways=args.gateways)
+    took = f"ready after {server.start_seconds:.0f} s"
+    print(f"{serve_rate.named(server.about())}, started as {start}: {took}", flush=True)
+    try:
+        measure(server, CASES["base"], options.briefly(args, rate=5.0), env)
+        yield Running(server, order, env)
+    finally:
+        server.stop()
+
+
 def arguments() -> tuple[argparse.Namespace, list[tuple[str, argparse.Namespace]]]:
     """What is asked for."""
     parser = argparse.ArgumentParser(
@@ -193,32 +274,17 @@ def arguments() -> tuple[argparse.Namespace, list[tuple[str, argparse.Namespace]
 def main() -> None:
     """Measure and print."""
     args, names = arguments()
-    order = Path(tempfile.mkdtemp()) / "variant.json"
-    env = options.environment() | {"ABLATION": str(order), "ABLATION_START": args.start}
-    serve_rate.COMMAND, serve_rate.START_WITHIN = SERVER, 400.0
-    flags = [*options.served(args), *args.flags.split()]
-    server = serve_rate.Server.start(flags, env, args.out, sample=False, gateways=args.gateways)
-    about = server.about()
-    took = f"ready after {server.start_seconds:.0f} s"
-    print(f"{serve_rate.named(about)}, started as {args.start}: {took}", flush=True)
     rows: list[dict[str, Any]] = []
-    try:
-        measure(server, CASES["base"], options.briefly(args, rate=5.0), env)
-        print(
-            "variant         rate  heard TTFA p50     p95 stalled  worst    C100  held  peak  cores"
-            "   GPU  lm, background, urgent busy; batch"
-        )
+    with running(args, args.start) as server:
+        print(HEAD)
         for name, load in names:
-            switch(order, name, CASES[name])
-            row = measure(server, CASES[name], load, env)
-            rows.append({"variant": name, "start": args.start, "rate": load.rate, **row})
+            row = server.measure(name, load)
+            rows.append({"start": args.start, **row})
             show(name, rows[-1])
-            facts = {**server.about(), "cores": os.cpu_count(), "settings": vars(args)}
+            facts = {**server.facts(), "settings": vars(args)}
             text = json.dumps({**facts, "rows": rows}, indent=1, default=str)
             out = args.out / f"ablations-{args.start}.json"
             out.write_text(text + "\n", encoding="utf-8")
-    finally:
-        server.stop()
 
 
 if __name__ == "__main__":

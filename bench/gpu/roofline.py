@@ -28,7 +28,7 @@ import torch
 source_tree.link()
 
 import limits
-from playhead.engine.models.qwen3_tts import partitions
+from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane
 from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner, open_cuda
 from playhead.engine.types import Lane
@@ -138,12 +138,17 @@ class Lab:
 
     def chunk(self, lane: Lane, streams: int, frames: int) -> Work:
         """``frames`` of each of ``streams``."""
-        codecs = self.runner._lanes[lane]
+        codecs = self.codecs[lane]
         graph = codecs._graphs[streams, frames]
         with torch.inference_mode():
             graph.where[:streams] = torch.arange(streams, device=self.table.device)
         torch.cuda.synchronize()
         return Work(f"{lane} {streams} x {frames}", codecs._stream, graph.graph.replay)
+
+    @property
+    def codecs(self) -> dict[Lane, CodecLane]:
+        """By lane."""
+        return dict(zip((Lane.URGENT, Lane.BACKGROUND), self.runner._lanes.every, strict=True))
 
     def _rewind(self) -> None:
         """A replay makes contexts longer; here they stay as they are."""
@@ -176,7 +181,7 @@ def alone(lab: Lab, batches: list[int], sizes: limits.Sizes) -> list[dict[str, A
     for length in lab.lm._long.sizes:
         limit = sizes.prompt(DEVICE, 1, length)
         add("piece", str(length), lab.piece(length).median(), limit)
-    for lane, codecs in lab.runner._lanes.items():
+    for lane, codecs in lab.codecs.items():
         for streams, frames in sorted(codecs._graphs):
             ms = lab.chunk(lane, streams, frames).median()
             audio = streams * frames * FRAME_SECONDS * 1e3 / ms
@@ -285,8 +290,9 @@ def main() -> None:
     began = time.perf_counter()
     wanted = dict(zip(PARTS, (args.batches, args.crowds, args.kernels), strict=True))
     batches = sorted({size for part in args.parts for size in wanted[part]})
-    buckets = Buckets(LmBuckets(tuple(batches), (1,), PROMPTS), urgent=(1, 8, 64), background=(64,))
-    slots, partitions.BACKGROUND = max(batches), args.partition
+    parts = (args.partition,) if args.partition else ()
+    lm, slots = LmBuckets(tuple(batches), (1,), PROMPTS), max(batches)
+    buckets = Buckets(lm, urgent=(1, 8, 64), background=(64,), parts=parts)
     runner = open_cuda(args.weights, slots=slots, positions=POSITIONS, buckets=buckets)
     device, name = torch.cuda.get_device_name(), runner.info.name
     print(f"{device}, {name} (random weights), ready in {time.perf_counter() - began:.0f} s")

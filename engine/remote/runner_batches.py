@@ -9,7 +9,7 @@ import numpy as np
 from playhead.engine.answers import Plain
 from playhead.engine.remote.runner_wire import Decoded, Fault, Stepped
 from playhead.engine.remote.wire import WireError
-from playhead.engine.types import Pcm, RunnerDead, StepResult
+from playhead.engine.types import ModelCounts, Pcm, RunnerDead, StepResult
 
 _MOST_FRAMES: Final = 15
 """Frames of a stream and step that are told as one byte; more are told in words."""
@@ -27,7 +27,7 @@ class StepAnswers:
         self._plain.pop(utterance, None)
 
     def pack(
-        self, utterances: Sequence[int], results: Sequence[StepResult], uncaptured: int
+        self, utterances: Sequence[int], results: Sequence[StepResult], counts: ModelCounts
     ) -> Stepped:
         """The answer to a step. Raises ``RuntimeError`` where ``results`` are not those of the
         batch: the other side has only their order to go by."""
@@ -44,7 +44,7 @@ class StepAnswers:
                 told[place] = result
             else:
                 self._plain[result.utterance] = result
-        return Stepped(_alike(frames, told), told, uncaptured)
+        return Stepped(_alike(frames, told), told, counts)
 
 
 def _alike(frames: list[int], told: Collection[int]) -> bytes:

@@ -21,7 +21,7 @@ from playhead.engine.progress import Tell
 from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.runner_lines import LANES, Hangup, LaneLine, frames
-from playhead.engine.types import Lane, Pcm, Request, Runner
+from playhead.engine.types import Lane, ModelCounts, Pcm, Request, Runner
 
 log: Final = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Hosted:
 
     runner: Runner
     limits: LaneLimits
-    uncaptured: Callable[[], int] = int
+    counts: Callable[[], ModelCounts] = ModelCounts
 
 
 def host(descriptors: Sequence[int], load: Callable[[bytes, Tell], Hosted]) -> int:
@@ -115,7 +115,7 @@ class RunnerHost:
 
     def __init__(self, hosted: Hosted, control: socket.socket) -> None:
         self._runner = hosted.runner
-        self._uncaptured = hosted.uncaptured
+        self._counts = hosted.counts
         self._control = control
         self._open: set[int] = set()
         self._answers = batches.StepAnswers()
@@ -186,7 +186,7 @@ class RunnerHost:
         try:
             if isinstance(work, wire.Step):
                 results = self._runner.step(work.utterances)
-                return self._answers.pack(work.utterances, results, self._uncaptured()), ()
+                return self._answers.pack(work.utterances, results, self._counts()), ()
             return batches.decoded(self._runner.decode(work.chunks))
         except Exception as fault:
             # Top of the lane's thread. What gets here broke the whole batch, and only that, unless

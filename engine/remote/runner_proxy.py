@@ -32,6 +32,7 @@ from playhead.engine.remote.wire import WireError
 from playhead.engine.types import (
     ChunkWork,
     Lane,
+    ModelCounts,
     ModelInfo,
     Pcm,
     Request,
@@ -116,7 +117,7 @@ class RunnerProxy:
         self._lines = {lane: LaneLine(sock) for lane, sock in zip(LANES, lanes, strict=True)}
         self._turns = {lane: threading.Lock() for lane in LANES}
         self._results = batches.StepResults()
-        self._uncaptured = 0
+        self._counts = ModelCounts()
         self._ending = False
 
     @property
@@ -124,9 +125,9 @@ class RunnerProxy:
         """Of the model's process."""
         return self._process.pid
 
-    def uncaptured(self) -> int:
+    def counts(self) -> ModelCounts:
         """See ``EngineConfig``: as of the last step."""
-        return self._uncaptured
+        return self._counts
 
     def follow(self, hear: Hear) -> None:
         """Begin to pass on what the model answers, and its end."""
@@ -179,7 +180,7 @@ class RunnerProxy:
         """See ``Runner``. Raises ``RunnerDead`` where the process has ended too."""
         answer, _ = self._ask(Lane.LM, wire.Step(list(utterances)))
         assert isinstance(answer, wire.Stepped)
-        self._uncaptured = answer.uncaptured
+        self._counts = answer.counts
         return self._results.unpack(utterances, answer)
 
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:

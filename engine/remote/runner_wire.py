@@ -17,6 +17,7 @@ from playhead.engine.policy import LaneLimits
 from playhead.engine.remote.wire import MOST, WireError
 from playhead.engine.types import (
     ChunkWork,
+    ModelCounts,
     ModelInfo,
     Pcm,
     Request,
@@ -103,11 +104,11 @@ class Fault(msgspec.Struct, frozen=True, array_like=True):
 
 class Stepped(msgspec.Struct, frozen=True, array_like=True, tag=48):
     """``frames``: a byte for each stream of the batch. ``told``: the results of those that have
-    more to say than that, by their place in it. ``uncaptured``: see ``EngineConfig``."""
+    more to say than that, by their place in it. ``counts``: of the model, so far."""
 
     frames: bytes
     told: dict[int, StepResult]
-    uncaptured: int
+    counts: ModelCounts
 
 
 class Decoded(msgspec.Struct, frozen=True, array_like=True, tag=49):

@@ -20,6 +20,7 @@ from playhead.engine.types import (
     Finished,
     Lane,
     ListenerState,
+    ModelCounts,
     Request,
     RunnerDead,
     StepResult,
@@ -201,12 +202,12 @@ def test_a_turn_says_when_the_next_is_due() -> None:
 
 def test_calls_that_no_graph_held_are_told() -> None:
     runner, calls = FakeRunner(), [4, 9]
-    config = EngineConfig(machine(), FAR, uncaptured=lambda: calls.pop(0))
+    config = EngineConfig(machine(), FAR, counts=lambda: ModelCounts(calls.pop(0)))
     engine = Engine(runner, config, Mailbox())
-    assert engine.stats().uncaptured == 0
+    assert engine.stats().model.uncaptured == 0
     for now, wanted in ((5.0, 4), (6.0, 9)):
         engine.step(now)
-        assert engine.stats().uncaptured == wanted
+        assert engine.stats().model.uncaptured == wanted
 
 
 def test_text_for_what_is_over_never_reaches_the_model() -> None:

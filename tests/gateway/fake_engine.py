@@ -23,6 +23,7 @@ from playhead.engine.types import (
     Finished,
     Lane,
     ListenerState,
+    ModelCounts,
     ModelInfo,
     Pcm,
     Report,
@@ -143,7 +144,7 @@ class FakeEngine:
             finished={},
             parked=3,
             held=1,
-            uncaptured=7,
+            model=ModelCounts(7, 48, 3),
             belief_errors=(0, 1, 0, 0, 0, 0, 0, 0, 1),
         )
 

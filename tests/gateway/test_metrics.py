@@ -274,6 +274,8 @@ def test_engine_and_session_figures_are_read_on_demand() -> None:
     assert value(metrics, "playhead_belief_error_seconds_count") == 2
     assert value(metrics, "playhead_engine_parked") == 3
     assert value(metrics, "playhead_engine_uncaptured_calls_total") == 7
+    assert value(metrics, "playhead_background_multiprocessors") == 48
+    assert value(metrics, "playhead_background_switches_total") == 3
     assert value(metrics, "playhead_engine_held") == 1
     assert value(metrics, "playhead_engine_finished_total", outcome="length_budget") == 0
     assert value(metrics, "playhead_promotions_total") == 5

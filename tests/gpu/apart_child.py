@@ -13,7 +13,7 @@ FRAMES = 12
 
 def load(settings: bytes, tell: Tell) -> Hosted:
     runner = kit.tiny_runner(kit.Made(Path(settings.decode()), frames=lambda _: FRAMES))
-    return Hosted(runner, runner.limits, runner.uncaptured)
+    return Hosted(runner, runner.limits, runner.counts)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def test_lanes_apart_say_what_lanes_here_say(
         difference = furthest(speak_apart(runner, numbers), here)
         report("largest difference of PCM", difference)
         assert difference < CLOSE
-        assert runner.uncaptured() == 0
+        assert runner.counts().uncaptured == 0
     finally:
         runner.end()
     assert runner._process.returncode == 0

@@ -4,6 +4,8 @@
 The number of a multiprocessor is PTX's %smid.
 """
 
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,13 @@ import gpu_kit as kit
 import triton
 import triton.language as tl
 from gpu_kit import Made
-from playhead.engine.models.qwen3_tts import partitions
 from playhead.engine.models.qwen3_tts.partitions import (
     PRIORITIES,
     LaneStreams,
     PartitionError,
     lane_streams,
 )
+from playhead.engine.models.qwen3_tts.splits import WHOLE
 from playhead.engine.types import Lane
 from runner_lab import say
 
@@ -50,7 +52,7 @@ def _where(out, x, turns):
 
 @pytest.fixture(scope="module")
 def lanes() -> LaneStreams:
-    return lane_streams(DEVICE, PRIORITIES, SIZE)
+    return lane_streams(DEVICE, PRIORITIES, (SIZE,))
 
 
 def places(stream: "torch.cuda.Stream", *, graph: bool = False) -> set[int]:
@@ -87,14 +89,14 @@ def test_every_lane_keeps_to_its_part(lanes: LaneStreams, graph: bool) -> None:
 
 
 def test_lanes_that_share_the_device_use_all_of_it() -> None:
-    lanes = lane_streams(DEVICE, PRIORITIES, 0)
+    lanes = lane_streams(DEVICE, PRIORITIES, ())
     total = torch.cuda.get_device_properties(DEVICE).multi_processor_count
     assert [len(places(lanes.streams[lane])) for lane in Lane] == [total] * len(Lane)
 
 
 def test_a_size_that_does_not_fit_is_refused() -> None:
     with pytest.raises(PartitionError, match="a multiple of 8"):
-        lane_streams(DEVICE, PRIORITIES, 20)
+        lane_streams(DEVICE, PRIORITIES, (20,))
 
 
 @pytest.mark.parametrize("lane", list(Lane), ids=str)
@@ -121,12 +123,36 @@ def test_products_are_the_same_in_a_part(lanes: LaneStreams, lane: Lane) -> None
 
 
 def test_a_runner_in_parts_says_what_one_on_the_whole_device_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     sounds = []
-    for size in (0, SIZE):
-        monkeypatch.setattr(partitions, "BACKGROUND", size)
-        model = kit.tiny_runner(Made(tmp_path, frames=lambda _: 8))
+    for sizes in ((), (SIZE,), (SIZE, 2 * SIZE, WHOLE)):
+        model = kit.tiny_runner(Made(tmp_path, frames=lambda _: 8), replace(kit.SMALL, parts=sizes))
         sounds.append(say(model, 1, "One two three", seed=1).sound)
     assert len(sounds[0]) == 8 * kit.CODEC.frame_samples
-    assert abs(sounds[0] - sounds[1]).max() <= CLOSE
+    assert all(abs(sounds[0] - sound).max() <= CLOSE for sound in sounds[1:])
+
+
+def test_parts_to_choose_from_lie_within_each_other() -> None:
+    sizes = (SIZE, 2 * SIZE, WHOLE)
+    lanes = lane_streams(DEVICE, PRIORITIES, sizes)
+    small, large, whole = (places(lanes.parts[size], graph=True) for size in sizes)
+    step = places(lanes.streams[Lane.LM], graph=True)
+    assert [len(small), len(large)] == [SIZE, 2 * SIZE]
+    assert small < large < whole
+    assert step == whole - small
+    assert len(step) == lanes.counts[Lane.LM]
+
+
+def test_a_lane_that_changes_its_part_in_mid_speech_says_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another part for every dispatch: the codec's state goes with the stream."""
+    sizes, made = (SIZE, 2 * SIZE, WHOLE), Made(tmp_path, frames=lambda _: 24)
+    turns = cycle(sizes)
+    alone = say(kit.tiny_runner(made), 1, "One two three", seed=1).sound
+    model = kit.tiny_runner(made, replace(kit.SMALL, parts=sizes))
+    assert model._lanes._chosen is not None
+    monkeypatch.setattr(model._lanes._chosen._splits, "choose", lambda _: next(turns))
+    found = say(model, 1, "One two three", seed=1).sound
+    assert abs(found - alone).max() <= CLOSE

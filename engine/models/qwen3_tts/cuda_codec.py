@@ -117,6 +117,11 @@ class CodecLane:
         # Waits on a core of its own: an interrupt takes longer than a short chunk.
         self._done = torch.cuda.Event()
 
+    @property
+    def most(self) -> int:
+        """Chunks of a size that one launch holds."""
+        return self._batches[-1]
+
     @torch.inference_mode()
     def decode(self, slots: Ints, first: Ints, frames: Ints) -> Pcm:
         """Frames [first, first + frames) of each of ``slots`` (int64 [n], all different): float32

@@ -5,17 +5,19 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
 from playhead.engine.clock import monotonic
+from playhead.engine.models.qwen3_tts import partitions
 from playhead.engine.models.qwen3_tts.calls import Uncaptured
+from playhead.engine.models.qwen3_tts.codec_lanes import CodecLanes, Sizes
 from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.counts import NEVER, READING, RUNNING, Ints
-from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane, compile_ahead
+from playhead.engine.models.qwen3_tts.cuda_codec import compile_ahead
 from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
@@ -39,7 +41,7 @@ from playhead.engine.models.qwen3_tts.startup import (
 from playhead.engine.models.qwen3_tts.stream import Stream
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Count, Tell, quiet
-from playhead.engine.types import ChunkWork, Lane, Pcm, RunnerDead, StepResult
+from playhead.engine.types import ChunkWork, Lane, ModelCounts, Pcm, RunnerDead, StepResult
 
 LADDER = (1, 2, 4, 8, 16)
 PROMPTS_AT_ONCE = 16
@@ -71,6 +73,8 @@ class Buckets:
     lm: LmBuckets = LmBuckets()  # noqa: RUF009 - frozen
     urgent: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
     background: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
+    parts: tuple[int, ...] = field(default_factory=lambda: partitions.BACKGROUND)
+    """See ``partitions.BACKGROUND``."""
 
     def plans(self) -> tuple["Buckets", ...]:
         """What to capture, and twice less of it for when that does not fit or takes too long."""
@@ -85,13 +89,15 @@ class Buckets:
             firsts=self.lm.firsts[:1],
             prompts=tuple(size for size in self.lm.prompts if size[0] in (1, prompts)),
         )
-        return Buckets(lm, choose(self.urgent), choose(self.background))
+        # The largest part does for every load, and the smallest leaves the LM lane the most.
+        parts = tuple(dict.fromkeys((self.parts[0], self.parts[-1]))) if self.parts else ()
+        return Buckets(lm, choose(self.urgent), choose(self.background), parts)
 
     @property
     def captures(self) -> int:
         """How often capturing them all is told of: each size of a step, prompts and pieces of
-        prompts, and both lanes of the codec."""
-        return len(self.lm.steps) + 4
+        prompts, and both lanes of the codec, in every part."""
+        return len(self.lm.steps) + 3 + max(1, len(self.parts))
 
     def limits(self) -> LaneLimits:
         """One dispatch per lane, each up to its largest bucket."""
@@ -136,24 +142,23 @@ class CudaRunner(Qwen3Runner):
         capture = capture or _capture(buckets, quiet, last=True)
         most = 1 + max(extra for _, extra in EXTRA_FRAMES)
         self.info = replace(self.info, chunk_frames=LADDER, step_frames=most)
-        lanes = lane_streams(device, priorities)
+        lanes = lane_streams(device, priorities, buckets.parts)
         with lanes.captured(Lane.LM) as stream:
             self.lm = LmLane(parts.loop, parts.codec, buckets.lm, stream, capture.done)
         self._extra: list[_Batch] = []  # frames that the device makes beside the host
-        self._lanes: dict[Lane, CodecLane] = {}
         compiled()
-        for lane, batches in (
-            (Lane.URGENT, buckets.urgent),
-            (Lane.BACKGROUND, buckets.background),
-        ):
-            codes = parts.loop.table.codes
-            with lanes.captured(lane) as stream:
-                self._lanes[lane] = CodecLane(parts.codec, codes, batches, LADDER, stream)
-            capture.done(f"{len(batches) * len(LADDER)} chunk sizes of the {lane} lane")
+        sizes = Sizes(buckets.urgent, buckets.background, LADDER)
+        self._lanes = CodecLanes(
+            parts.codec, parts.loop.table.codes, sizes, lanes, capture, parts.sample_rate
+        )
         self.uncaptured = Uncaptured()  # everything from here on is a graph
         torch.cuda.synchronize(device)
         used = torch.cuda.memory_reserved(device) / 2**30
         _log.info("ready after %.1f s, %.1f GiB in use", capture.seconds, used)
+
+    def counts(self) -> ModelCounts:
+        """What the model has counted so far. Any thread."""
+        return ModelCounts(self.uncaptured(), self._lanes.part, self._lanes.switches)
 
     def step(self, utterances: Sequence[int]) -> list[StepResult]:
         """See ``Runner``. New streams get their first frame in the same pass of the predictor as
@@ -272,7 +277,7 @@ class CudaRunner(Qwen3Runner):
         """PCM of each, parts of one array. ``chunks`` say the lane."""
         if not len(slots):
             return []
-        made = self._lanes[chunks[0].lane].decode(slots, first, frames)
+        made = self._lanes.decode(chunks, slots, first, frames)
         self._decoded(slots, made, frames)
         ends = (np.cumsum(frames) * self.info.frame_samples).tolist()
         sound = made.reshape(-1)

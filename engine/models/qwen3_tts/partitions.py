@@ -9,20 +9,26 @@ the whole device anew each time, so that two of them overlap: hence the driver's
 """
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
+from playhead.engine.models.qwen3_tts.splits import WHOLE
 from playhead.engine.types import Lane
 
 PRIORITIES = {Lane.LM: -2, Lane.URGENT: -1, Lane.BACKGROUND: 0}
 """Of the lanes' streams, lower first, clamped to what the device has. A step is a thousand short
 kernels that leave most of the device free: it must not queue behind the codec's wide ones."""
-BACKGROUND = 0
-"""Multiprocessors for the background lane alone, a multiple of ``STEP``; 0: lanes share them all.
-The default until it has been measured (``bench/gpu/ablations.py --start partitions-N``)."""
+BACKGROUND: tuple[int, ...] = ()
+"""Multiprocessors for the background lane alone, a multiple of ``STEP``; several: parts of these
+sizes are prepared and one of them is chosen by load (``splits.py``), ``WHOLE`` last where it is one
+of them. None: lanes share the device, the default until parts have been measured
+(``bench/gpu/ablations.py --start partitions-N`` and ``partitions-auto``)."""
+AUTO = (24, 32, 48, 64, WHOLE)
+"""To choose from: each costs the capture of a lane's graphs and their memory."""
 STEP = 8
 """Parts come in whole groups of this many multiprocessors (compute capability 9.0)."""
 
@@ -36,21 +42,24 @@ class LaneStreams(NamedTuple):
 
     streams: Mapping[Lane, torch.cuda.Stream]
     counts: Mapping[Lane, int]
+    parts: Mapping[int, torch.cuda.Stream] = MappingProxyType({})
+    """Of the background lane, by the size of the part, where it has several to choose from."""
+    total: int = 0
+    """Multiprocessors of the device, where it is divided."""
 
     @contextmanager
     def captured(self, lane: Lane) -> Iterator[torch.cuda.Stream]:
         """The lane's stream, to capture on. Meanwhile the matrix products' library counts its
         part's multiprocessors, not the device's: kernels of one block per multiprocessor would
         otherwise take two turns. The library keeps that per thread: capture from one."""
-        count = self.counts[lane]
-        if not count:
+        with _counted_on(self.counts[lane]):
             yield self.streams[lane]
-            return
-        _count_on(count)
-        try:
-            yield self.streams[lane]
-        finally:
-            _count_on(0)
+
+    @contextmanager
+    def captured_part(self, size: int) -> Iterator[torch.cuda.Stream]:
+        """The same of a part of the background lane."""
+        with _counted_on(size):
+            yield self.parts[size]
 
 
 def check_size(background: int, total: int) -> None:
@@ -63,37 +72,90 @@ def check_size(background: int, total: int) -> None:
 
 
 def lane_streams(
-    device: torch.device, priorities: Mapping[Lane, int], background: int | None = None
+    device: torch.device, priorities: Mapping[Lane, int], sizes: Sequence[int] | None = None
 ) -> LaneStreams:
-    """Streams of these ``priorities`` (lower first). With ``background`` multiprocessors set aside,
-    the background lane has these, the LM lane the rest, and urgent chunks all of the device.
+    """Streams of these ``priorities`` (lower first). With ``sizes`` (``BACKGROUND``) the background
+    lane has so many multiprocessors, the LM lane the rest, and urgent chunks all of the device.
+    Parts of several sizes lie within each other, and the LM lane has what the smallest leaves: the
+    larger ones reach into its part, where its kernels go first.
 
     The parts live as long as the process. Raises :class:`PartitionError`.
     """
-    background = BACKGROUND if background is None else background
-    shared = {
-        lane: torch.cuda.Stream(device, priority=priorities[lane])
-        for lane in Lane
-        if not background or lane is Lane.URGENT
-    }
-    if not background:
+    sizes = BACKGROUND if sizes is None else sizes
+    if not sizes:
+        shared = {lane: torch.cuda.Stream(device, priority=priorities[lane]) for lane in Lane}
         return LaneStreams(shared, dict.fromkeys(Lane, 0))
     total = torch.cuda.get_device_properties(device).multi_processor_count
-    check_size(background, total)
-    driver = _driver()
-    torch.cuda.synchronize(device)  # the primary context exists from here on
-    index = torch.cuda.current_device() if device.index is None else device.index
-    handle = _done(driver.cuDeviceGet(index))
-    kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
-    whole = _done(driver.cuDeviceGetDevResource(handle, kind))
-    groups, _, rest = _done(driver.cuDevSmResourceSplitByCount(1, whole, 0, background))
-    parts = {Lane.BACKGROUND: groups[0], Lane.LM: rest}
+    for size in sizes:
+        if size != WHOLE or len(sizes) == 1:
+            check_size(size, total)
+    divided = _Device(_driver(), device)
+    taken, rest = divided.one(sizes[0]) if len(sizes) == 1 else divided.nested(sizes)
+    first = priorities[Lane.BACKGROUND]
+    parts = {size: divided.stream(part, first) for size, part in taken.items()}
     streams = {
-        lane: _stream(driver, handle, part, device, priorities[lane])
-        for lane, part in parts.items()
+        Lane.LM: divided.stream(rest, priorities[Lane.LM]),
+        Lane.BACKGROUND: parts[sizes[0]],
+        Lane.URGENT: divided.stream([], priorities[Lane.URGENT]),
     }
-    counts = {lane: int(part.sm.smCount) for lane, part in parts.items()}
-    return LaneStreams(shared | streams, {Lane.URGENT: 0} | counts)
+    counts = {Lane.LM: _size(rest), Lane.BACKGROUND: sizes[0], Lane.URGENT: 0}
+    return LaneStreams(streams, counts, parts if len(parts) > 1 else {}, total)
+
+
+Part = list[Any]
+"""The driver's resources that make a part together; none: all of the device."""
+
+
+def _size(part: Part) -> int:
+    return sum(int(resource.sm.smCount) for resource in part)
+
+
+class _Device:
+    """A device, to be divided through its driver."""
+
+    def __init__(self, driver: Any, device: torch.device) -> None:
+        torch.cuda.synchronize(device)  # the primary context exists from here on
+        index = torch.cuda.current_device() if device.index is None else device.index
+        self._driver, self._device = driver, device
+        self._handle = _done(driver.cuDeviceGet(index))
+        kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
+        self._whole = _done(driver.cuDeviceGetDevResource(self._handle, kind))
+
+    def one(self, size: int) -> tuple[dict[int, Part], Part]:
+        """A part of that size, and the rest."""
+        groups, rest = self._split(1, size)
+        return {size: groups}, [rest]
+
+    def nested(self, sizes: Sequence[int]) -> tuple[dict[int, Part], Part]:
+        """Parts of these sizes, ascending, each within the next, and what the smallest leaves. All
+        that makes a part must come of one division."""
+        groups, rest = self._split(_size([self._whole]) // STEP, STEP)
+        parts = {size: groups[: size // STEP] for size in sizes}
+        for size, part in parts.items():
+            if _size(part) != size:
+                raise PartitionError(
+                    f"no part of {size} multiprocessors can be set aside: the device gives "
+                    f"{len(groups)} groups of {STEP}"
+                )
+        left = groups[sizes[0] // STEP :]
+        return parts, [*left, rest] if _size([rest]) else left
+
+    def stream(self, part: Part, priority: int) -> torch.cuda.Stream:
+        """Whose kernels keep to ``part``."""
+        if not part:
+            return torch.cuda.Stream(self._device, priority=priority)
+        driver = self._driver
+        described = _done(driver.cuDevResourceGenerateDesc(part, len(part)))
+        default = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
+        context = _done(driver.cuGreenCtxCreate(described, self._handle, default))
+        flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        stream = _done(driver.cuGreenCtxStreamCreate(context, flags, priority))
+        return torch.cuda.ExternalStream(int(stream), device=self._device)
+
+    def _split(self, count: int, size: int) -> tuple[Part, Any]:
+        split = self._driver.cuDevSmResourceSplitByCount
+        groups, made, rest = _done(split(count, self._whole, 0, size))
+        return list(groups)[: int(made)], rest
 
 
 def _driver() -> Any:
@@ -106,23 +168,24 @@ def _driver() -> Any:
     return driver
 
 
-def _stream(
-    driver: Any, handle: Any, part: Any, device: torch.device, priority: int
-) -> torch.cuda.Stream:
-    described = _done(driver.cuDevResourceGenerateDesc([part], 1))
-    default = driver.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
-    context = _done(driver.cuGreenCtxCreate(described, handle, default))
-    flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-    stream = _done(driver.cuGreenCtxStreamCreate(context, flags, priority))
-    return torch.cuda.ExternalStream(int(stream), device=device)
-
-
 def _done(answer: tuple[Any, ...]) -> Any:
     """What a driver call gave."""
     error, *values = answer
     if error:
         raise PartitionError(f"the driver cannot divide the device: {error.name}")
     return values[0] if len(values) == 1 else tuple(values)
+
+
+@contextmanager
+def _counted_on(multiprocessors: int) -> Iterator[None]:
+    if not multiprocessors:
+        yield
+        return
+    _count_on(multiprocessors)
+    try:
+        yield
+    finally:
+        _count_on(0)
 
 
 def _count_on(multiprocessors: int) -> None:

@@ -11,7 +11,7 @@ from doubles import FakeRunner
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell
 from playhead.engine.remote.runner_host import CannotHost, Hosted, host
-from playhead.engine.types import Lane, RunnerDead, StepResult
+from playhead.engine.types import Lane, ModelCounts, RunnerDead, StepResult
 
 LIMITS = LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 4))
 
@@ -52,9 +52,9 @@ def load(settings: bytes, tell: Tell) -> Hosted:
         import runner_lab
 
         model = runner_lab.runner(Path(rest), frames=lambda _: 5)
-        return Hosted(model, LIMITS, lambda: 7)
+        return Hosted(model, LIMITS, lambda: ModelCounts(7))
     tell("loading", 1.0)
-    return Hosted(OddRunner(), LIMITS, lambda: 7)
+    return Hosted(OddRunner(), LIMITS, lambda: ModelCounts(7))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from playhead.engine.types import (
     Finish,
     Finished,
     Lane,
+    ModelCounts,
     RunnerDead,
     TextWarning,
 )
@@ -74,7 +75,7 @@ def engine(
         runner.limits,
         PolicyConfig(max_utilisation=1e9),
         stuck_after=stuck_after,
-        uncaptured=runner.uncaptured,
+        counts=runner.counts,
         follow=runner.follow,
     )
     made = Engine(runner, config, ear.events.extend)
@@ -121,7 +122,7 @@ def test_speech_words_and_warnings_are_those_of_the_model() -> None:
             assert ear.words(number) == "AZ"
         warned = [event for event in ear.events if isinstance(event, TextWarning)]
         assert sorted(event.utterance for event in warned) == list(texts)
-        until(lambda: made.stats().uncaptured == 7)
+        until(lambda: made.stats().model == ModelCounts(7))
 
 
 def test_the_engine_comes_after_a_rehearsal() -> None:

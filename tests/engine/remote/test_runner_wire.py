@@ -11,6 +11,7 @@ from playhead.engine.types import (
     ChunkWork,
     Finish,
     Lane,
+    ModelCounts,
     ModelInfo,
     Pcm,
     Request,
@@ -75,10 +76,12 @@ def test_work_arrives_as_it_was(message: wire.Work) -> None:
 
 
 def over(utterances: list[int], results: list[StepResult]) -> list[StepResult]:
-    body, _ = lane(wire.letter(batches.StepAnswers().pack(utterances, results, 3)))
+    body, _ = lane(
+        wire.letter(batches.StepAnswers().pack(utterances, results, ModelCounts(3, 48, 2)))
+    )
     answer = wire.done(body)
     assert isinstance(answer, wire.Stepped)
-    assert answer.uncaptured == 3
+    assert answer.counts == ModelCounts(3, 48, 2)
     there = batches.StepResults()
     return there.unpack(utterances, answer)
 

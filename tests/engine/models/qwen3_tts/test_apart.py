@@ -41,7 +41,7 @@ def test_the_model_sounds_the_same_there(tmp_path: Path, monkeypatch: pytest.Mon
             lab.advance(runner, heard)  # type: ignore[arg-type]
             runner.close(number)
             np.testing.assert_array_equal(heard[number].sound, sound)
-        assert runner.uncaptured() == 7
+        assert runner.counts().uncaptured == 7
         runner.open(lab.request(9))
         runner.push_text(9, "word " * 100, flush=False, end=True)
         until(lambda: "at most 95 fit" in str(told[-1]))

@@ -6,6 +6,8 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,16 +19,18 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra: qwen
 
 import cuda_double
 import runner_lab as lab
-from playhead.engine.models.qwen3_tts import cuda_runner
+from playhead.engine.models.qwen3_tts import cuda_runner, partitions
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.counts import Limits
 from playhead.engine.models.qwen3_tts.cuda_codec import CodecLane
 from playhead.engine.models.qwen3_tts.cuda_lm import LmBuckets
 from playhead.engine.models.qwen3_tts.cuda_runner import Buckets, CudaRunner
+from playhead.engine.models.qwen3_tts.partitions import LaneStreams
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
+from playhead.engine.models.qwen3_tts.splits import WHOLE
 from playhead.engine.models.qwen3_tts.weights import random_tensors
-from playhead.engine.types import Finish
+from playhead.engine.types import Finish, Lane, ModelCounts
 from runner_lab import Heard, advance, chunk, request
 
 LADDER, POSITIONS = (1, 2, 4), 40
@@ -363,3 +367,83 @@ def test_the_hosts_work_does_not_grow_with_the_chunks(
     four = [chunk(number, 2 if number < 3 else 0, 2) for number in (1, 2, 3, 4)]
     of_two = calls_of(lambda: model.decode(two))
     assert calls_of(lambda: model.decode(four)) == of_two
+
+
+PARTS = (8, 16, WHOLE)
+
+
+def in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> CudaRunner:
+    """As ``lanes``, on a device whose background lane has several parts to choose from."""
+    counted: list[int] = []
+    streams = {lane: torch.cuda.Stream() for lane in Lane}
+    counts = {Lane.LM: 124, Lane.BACKGROUND: 8, Lane.URGENT: 0}
+    parts = {size: torch.cuda.Stream() for size in PARTS}
+    divided = LaneStreams(streams, counts, parts, 132)
+    monkeypatch.setattr(cuda_runner, "lane_streams", lambda *_: divided)
+    monkeypatch.setattr(partitions, "_count_on", counted.append)
+    plain = lab.runner(folder, slots=8, **options)
+    model = CudaRunner(plain._parts, plain._options, replace(SMALL, parts=PARTS))
+    assert counted == [124, 0, 8, 0, 16, 0]  # the LM lane, then each part while it is captured
+    return model
+
+
+def test_a_lane_that_changes_its_part_all_the_time_says_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another part for every dispatch of streams in mid speech, and every part has had some."""
+    options = {"frames": lambda _: FRAMES}
+    numbers = [1, 2]
+    wanted = speak(lanes(tmp_path, **options), numbers)
+    model = in_parts(tmp_path, monkeypatch, **options)
+    chosen = model._lanes._chosen
+    assert chosen is not None
+    turns, used = cycle(PARTS), Counter[int]()
+
+    def choose(_: float) -> int:
+        used[size := next(turns)] += 1
+        return size
+
+    monkeypatch.setattr(chosen._splits, "choose", choose)
+    assert furthest(speak(model, numbers), wanted) == 0.0
+    assert len(used) == len(PARTS)
+    assert min(used.values()) >= FRAMES // len(PARTS)
+
+
+def test_what_the_background_lane_has_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lanes(tmp_path).counts() == ModelCounts()
+    model = in_parts(tmp_path, monkeypatch)
+    assert len(model._lanes.every) == 1 + len(PARTS)
+    chosen = model._lanes._chosen
+    assert chosen is not None
+    assert model.counts() == ModelCounts(0, WHOLE, 0)
+    chosen._splits._take(0, 0.0)
+    chosen._size = chosen._splits.size
+    assert model.counts() == ModelCounts(0, 8, 1)
+
+
+def test_urgent_chunks_have_all_of_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = in_parts(tmp_path, monkeypatch, frames=lambda _: 4)
+    model.open(request(1))
+    model.push_text(1, TEXT, flush=False, end=True)
+    model.step([1])
+    asked: list[float] = []
+    monkeypatch.setattr(model._lanes._chosen, "decode", asked.append)
+    urgent = replace(chunk(1, 0, 1), lane=Lane.URGENT)
+    (pcm,) = model.decode([urgent])
+    assert isinstance(pcm, np.ndarray)
+    assert not asked
+
+
+def test_fewer_parts_are_prepared_where_not_all_fit() -> None:
+    """The smallest and the largest, so that there is one for every load."""
+    whole, half, least = replace(SMALL, parts=partitions.AUTO).plans()
+    assert whole.parts == partitions.AUTO
+    assert half.parts == least.parts == (partitions.AUTO[0], partitions.AUTO[-1])
+    assert [plan.captures - len(plan.lm.steps) for plan in (whole, half)] == [3 + 5, 3 + 2]
+    assert SMALL.captures == len(SMALL.lm.steps) + 4
+    fixed = replace(SMALL, parts=(24,)).plans()
+    assert {plan.parts for plan in fixed} == {(24,)}
