@@ -1,6 +1,7 @@
 """The page in headless Chromium, with a server behind it."""
 
 import base64
+import itertools
 import shutil
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pytest
+from machine import PATIENCE
 from playwright.sync_api import Browser, Page, ViewportSize
 from stub_server import Script, StubServer
 
@@ -47,13 +49,17 @@ class Visit:
     def js(self, expression: str) -> Any:
         return self.page.evaluate(expression)
 
-    def until(self, expression: str, seconds: float = 15.0) -> None:
+    def until(self, expression: str) -> None:
         """Poll from outside: a strict policy forbids the page to evaluate strings."""
-        end = time.monotonic() + seconds
-        while not self.js(expression):
+        self.until_true(lambda: bool(self.js(expression)), expression)
+
+    def until_true(self, condition: Callable[[], bool], what: str) -> None:
+        """… for what is seen outside of the page."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
             if time.monotonic() > end:
                 pytest.fail(
-                    f"not within {seconds} s: {expression}; the page says {self.status!r}, "
+                    f"not within {PATIENCE} s: {what}; the page says {self.status!r}, "
                     f"notice {self.notice!r}"
                 )
             self.page.wait_for_timeout(20)
@@ -68,11 +74,16 @@ class Visit:
 
     def ask(self, text: str) -> None:
         self.page.fill("#text", text)
-        self.js("window.positions = []")
+        self.js("window.positions = []; window.told = []")
         self.page.click("#speak")
 
-    def until_status(self, start: str, seconds: float = 15.0) -> None:
-        self.until(f"document.querySelector('#status').textContent.startsWith('{start}')", seconds)
+    def until_status(self, start: str) -> None:
+        """For what stays; see ``until_told``."""
+        self.until(f"document.querySelector('#status').textContent.startsWith({start!r})")
+
+    def until_told(self, part: str) -> None:
+        """Whether it still stands there or not: whoever polls may come too late."""
+        self.until(f"told.some((text) => text.includes({part!r}))")
 
     def finish(self) -> None:
         self.until_status("Finished.")
@@ -88,6 +99,19 @@ class StubVisit(Visit):
         self.server.script = script or Script()
         self.server.received.clear()
         self.ask(text)
+
+    def until_received(self, kind: str, fits: Callable[[dict[str, Any]], bool]) -> None:
+        """Until the server has got such a message: what the page shows it may still be sending."""
+        self.until_true(lambda: any(map(fits, self.server.of(kind))), f"such {kind} is received")
+
+    def hold(self) -> None:
+        """The player waits, as for a pause, but nobody is told: no busy machine lets it run dry."""
+        self.js("playhead.player.setPaused(true)")
+
+    def play_all(self, samples: int) -> None:
+        """… until all of that has come."""
+        self.until(f"positions.some((p) => p.received === {samples})")
+        self.js("playhead.player.setPaused(false)")
 
 
 PACKED = """(name) => {
@@ -123,7 +147,14 @@ WATCH = """() => {
   window.captured = [];
   window.capturedAt = [];
   window.received = [];
-  playhead.addEventListener('playback', (event) => positions.push(event.detail.position));
+  window.told = [];
+  for (const id of ['status', 'notice-text']) {
+    const element = document.getElementById(id);
+    new MutationObserver(() => told.push(element.textContent))
+      .observe(element, { childList: true, characterData: true, subtree: true });
+  }
+  playhead.addEventListener('playback', (event) => positions.push(
+    { ...event.detail.position, at: performance.now(), backlog: playhead.connection.backlog }));
   playhead.addEventListener('chunk', (event) => received.push(event.detail.pcm.slice()));
   playhead.player.tap((pcm) => {
     captured.push(pcm);
@@ -134,7 +165,9 @@ WATCH = """() => {
 
 def open_page(browser: Browser, url: str, visit: Callable[[Page], V], **context: Any) -> V:
     """``visit`` makes a ``Visit`` of a page. Returns when the page is connected."""
-    page = browser.new_context(**context).new_page()
+    made = browser.new_context(**context)
+    made.set_default_timeout(1000 * PATIENCE)
+    page = made.new_page()
     opened = visit(page)
     page.on(
         "console",
@@ -155,11 +188,16 @@ def _until_open(visit: Visit) -> None:
     """Load it again when the machine's network interfaces changed meanwhile, for example because
     another test has made one: Chromium then gives up all that it was loading."""
     state = "document.querySelector('#link').dataset.state"
+
+    def changed() -> bool:
+        return any("ERR_NETWORK_CHANGED" in text for text in visit.complaints)
+
     for _ in range(3):
-        visit.until(f"{state} === 'open' || {state} === 'closed'")
-        if visit.js(f"{state} === 'open'"):
+        settled = f"{state} === 'open' || {state} === 'closed'"
+        visit.until_true(lambda settled=settled: changed() or visit.js(settled), settled)
+        if not changed():
+            assert visit.js(f"{state} === 'open'"), visit.complaints
             return
-        assert any("ERR_NETWORK_CHANGED" in text for text in visit.complaints), visit.complaints
         visit.complaints.clear()
         visit.page.reload()
     raise AssertionError("the network does not stay as it is")
@@ -169,9 +207,11 @@ Sound = npt.NDArray[np.float64]
 
 
 def captured(visit: Visit) -> tuple[Sound, int]:
-    """All that the audio thread rendered, and its rate in Hz."""
+    """All that the audio thread rendered, and its rate in Hz. Blocks come in order: the second one
+    from now begins after what the page knows to be over."""
+    blocks = visit.js("captured.length")
+    visit.until(f"captured.length >= {blocks + 2}")
     visit.js("playhead.player.tap(null)")
-    visit.page.wait_for_timeout(150)
     return unpack(visit, "captured"), visit.js("playhead.player.outputRate")
 
 
@@ -202,3 +242,28 @@ def assert_honest(reports: list[dict[str, Any]]) -> None:
         for name in ("received", "consumed", "heard", "discarded", "underruns", "starved"):
             values = [report[name] for report in own]
             assert values == sorted(values), name
+
+
+TICK = 38 * 128  # output frames between two looks at the player (worklet.js)
+DUE = 200.0  # ms after which the next one is told, when nothing changes
+
+
+def assert_reported_in_turn(visit: Visit, reports: list[dict[str, Any]], epoch: int = 1) -> None:
+    """Whatever the machine kept waiting: the audio thread counts about ten times a second of its
+    own clock, and each count that was due was told, and no other."""
+    rate = visit.js("playhead.player.outputRate")
+    seen = visit.js(f"positions.filter((p) => p.epoch === {epoch} && p.state === 'playing')")
+    own = [report for report in reports if report["epoch"] == epoch]
+    told = [report for report in own if report["state"] == "playing"]
+    counts = [position["consumed"] for position in seen]
+    assert max(np.diff(counts)) <= 24_000 * TICK / rate + 2
+    times = np.array([report["time"] for report in own])
+    for position in seen:
+        before = times[times < position["at"]]
+        due = len(before) > 0 and position["at"] - before[-1] >= DUE + 1
+        if due and position["backlog"] == 0:
+            assert position["consumed"] in [report["consumed"] for report in told], position
+    assert len(told) >= 3
+    for earlier, later in itertools.pairwise(own):
+        if later["state"] == earlier["state"]:
+            assert later["time"] - earlier["time"] >= DUE - 1, (earlier, later)

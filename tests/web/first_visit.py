@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from browser_rig import DESKTOP, FLAGS, FRAMES, PHONE, SHIFTS, WATCH, Visit, chromium
+from machine import PATIENCE
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 START = "import sys; from playhead.gateway.cli import main; sys.exit(main())"
@@ -47,7 +48,9 @@ class Visitor:
 
     @classmethod
     def come(cls, browser: Browser, url: str, size: ViewportSize) -> "Visitor":
-        page = browser.new_context(viewport=size).new_page()
+        context = browser.new_context(viewport=size)
+        context.set_default_timeout(1000 * PATIENCE)
+        page = context.new_page()
         visitor = cls(page, url.rstrip("/"))
         for script in (SHIFTS, FRAMES, TRAPS):
             page.add_init_script(script)
@@ -83,8 +86,9 @@ def speak_at_once(visitor: Visitor, url: str, *, wait: bool) -> dict[str, Any]:
         visit.until(OPEN)
     pressed = page.evaluate("performance.now()")
     page.click("#speak")
-    visit.until(f"({FIRST_SOUND})() !== null", 30)
+    visit.until(f"({FIRST_SOUND})() !== null")
     heard = page.evaluate(FIRST_SOUND)
+    visit.until("performance.getEntriesByName('first-contentful-paint').length === 1")
     paints = page.evaluate(
         "performance.getEntriesByType('paint').map(({ name, startTime }) => [name, startTime])"
     )
@@ -122,7 +126,7 @@ def slow_phone(visitor: Visitor, url: str) -> dict[str, Any]:
     visit = Visit(visitor.page)
     visit.js("frames_.length = 0")
     began = visit.js("performance.now()")
-    visit.until_status("Finished.", 60)
+    visit.until_status("Finished.")
     seconds = (visit.js("performance.now()") - began) / 1000
     costs = visit.js("frames_")
     last = visit.js("positions.at(-1)")

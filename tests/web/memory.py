@@ -8,7 +8,7 @@ larger than the page.
 from browser_rig import Visit
 from playwright.sync_api import CDPSession
 
-FORGET = "captured.length = capturedAt.length = received.length = frames_.length = 0"
+FORGET = "for (const each of [captured, capturedAt, received, frames_, told]) each.length = 0"
 ASK = """(text) => {
   document.querySelector('#text').value = text;
   document.querySelector('#status').textContent = '';
@@ -24,14 +24,15 @@ def watch_memory(visit: Visit) -> CDPSession:
     return session
 
 
-def speak(visit: Visit, text: str, *, cut_after: int | None = None, patience: float = 60.0) -> None:
-    """Until it is over. ``cut_after``: ms after which it is interrupted."""
+def speak(visit: Visit, text: str, *, cut_after: int | None = None) -> None:
+    """Until it is over. ``cut_after``: ms of sound after which it is interrupted; it has more."""
     visit.page.evaluate(ASK, text)
     if cut_after is not None:
-        visit.page.wait_for_timeout(cut_after)
+        samples = f"{cut_after} * playhead.sampleRate / 1000"
+        visit.until(f"positions.some(({{ consumed }}) => consumed > {samples})")
         visit.js(ESCAPE)
-    visit.until_status("Finished." if cut_after is None else "Interrupted", patience)
-    visit.until("playhead.current === null", patience)
+    visit.until_status("Finished." if cut_after is None else "Interrupted")
+    visit.until("playhead.current === null")
 
 
 def held(visit: Visit, session: CDPSession) -> dict[str, int]:

@@ -25,7 +25,7 @@ def look(browser: Browser, url: str, scheme: str, size: ViewportSize) -> Visit:
 
 def heard(visit: Visit, words: int) -> None:
     """Until so many words of the text were heard."""
-    visit.until(f"document.querySelectorAll('#said .heard').length >= {words}", 60)
+    visit.until(f"document.querySelectorAll('#said .heard').length >= {words}")
 
 
 def dark(visit: Visit) -> None:

@@ -48,9 +48,9 @@ class Script:
     chunk: int = 1_920
     burst: int = 20
     pace: float = 0.03
-    stall_at: int | None = None
-    stall_for: float = 1.0
-    drop_at: int | None = None  # the socket dies after this chunk
+    hold_at: int | None = None  # this chunk waits until it is ``let_go``
+    let_go: bool = False
+    drop_at: int | None = None  # the socket dies after this chunk, when the page has it
     drop_inside: bool = False  # … between its message and its sound
     garbage_at: int | None = None
     drain_at: int | None = None  # the server announces that it goes away
@@ -149,6 +149,7 @@ class Session:
     log: list[list[str | bytes]] = field(default_factory=list)
     socket: ServerConnection | None = None
     received: int = 0
+    seen: int = 0  # the highest number that the page has told it has
     utterances: dict[int, Utterance] = field(default_factory=dict)
 
     async def emit(self, message: Message, data: bytes | None = None, *, cut: bool = False) -> None:
@@ -195,9 +196,9 @@ class StubServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._loop.close()
 
     @property
@@ -283,6 +284,7 @@ class StubServer:
             async for frame in socket:
                 message = json.loads(frame)
                 session.received += 1
+                session.seen = message.get("seq", session.seen)
                 self.received.append(message)
                 await self._answer(session, message)
         except ConnectionClosed:
@@ -389,8 +391,8 @@ class StubServer:
         for index, (first, count) in enumerate(chunks):
             if index >= script.burst:
                 await asyncio.sleep(script.pace)
-            if index == script.stall_at:
-                await asyncio.sleep(script.stall_for)
+            while index == script.hold_at and not script.let_go:
+                await asyncio.sleep(0.01)
             if index == script.garbage_at:
                 await session.send(["{not json", json.dumps({"type": "weather", "sun": 1})])
             if index == script.drain_at:
@@ -416,7 +418,8 @@ class StubServer:
             )
             if drop:
                 script.drop_at = None  # once
-                await asyncio.sleep(0.02)
+                while session.seen < len(session.log) - script.drop_inside:
+                    await asyncio.sleep(0.01)  # what is on its way may be lost with the socket
                 session.drop()
 
     async def _report(self, session: Session, report: Message) -> None:

@@ -1,11 +1,11 @@
 """What a screen reader is given: the browser's accessibility tree of the page."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser_rig import StubVisit, open_page
-from playwright.sync_api import Browser
-from stub_server import Script, StubServer
+from browser_rig import StubVisit
+from stub_server import Script
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -95,10 +95,9 @@ def named(nodes: list[Node], roles: set[str]) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def full(browser: Browser, server: StubServer) -> StubVisit:
+def full(come: Callable[..., StubVisit]) -> StubVisit:
     """The page with everything that a server can offer."""
-    server.script = Script(samples=24_000, crowd=3, languages=("english", "german"), instruct=True)
-    return open_page(browser, server.url, lambda page: StubVisit(page, server=server))
+    return come(Script(samples=24_000, crowd=3, languages=("english", "german"), instruct=True))
 
 
 def test_every_part_and_control_has_its_role_and_name_in_reading_order(full: StubVisit) -> None:
@@ -119,22 +118,12 @@ def test_every_part_and_control_has_its_role_and_name_in_reading_order(full: Stu
     assert set(tables) == set(TABLES)
     cells = [n for n in nodes if role(n) in ("cell", "gridcell")]
     assert len(cells) == sum(TABLES.values())
-    full.page.context.close()
-
-
-COUNT = """() => {
-  window.told = [];
-  const status = document.querySelector('#status');
-  const watch = new MutationObserver(() => told.push(status.textContent));
-  watch.observe(status, { childList: true, characterData: true, subtree: true });
-}"""
 
 
 def test_states_are_told_and_numbers_are_not(full: StubVisit) -> None:
     live = [(role(n), name(n)) for n in tree(full) if value(n, "live") in ("polite", "assertive")]
     assert [kind for kind, _ in live] == ["status"], "numbers that run would drown everything"
-    full.js(COUNT)
-    full.speak("one two three four", Script(samples=24_000, crowd=3))
+    full.speak("one two three four", Script(samples=24_000, head=24_000, crowd=3))
     full.finish()
     assert full.js("told") == ["Asking for speech …", "Speaking.", "Finished."]
     full.server.script = Script(
@@ -144,4 +133,3 @@ def test_states_are_told_and_numbers_are_not(full: StubVisit) -> None:
     full.until("!document.querySelector('#notice').hidden")
     (alert,) = [node for node in tree(full) if role(node) == "alert"]
     assert value(alert, "live") == "assertive"
-    full.page.context.close()

@@ -86,6 +86,7 @@ FOLLOW = """() => {
   }, 10);
 }"""
 INTERVAL = 0.25  # seconds between two reports
+FASTEST = 5.0  # words a second
 
 
 def errors(visit: Visit) -> list[float]:
@@ -125,7 +126,7 @@ def test_what_leaves_the_audio_graph_is_what_was_sent_and_believed(visit: Visit)
 
 
 def test_text_still_being_written_is_spoken_and_interrupted_at_the_right_word(visit: Visit) -> None:
-    text = "One thing is certain. " + "It is spoken while it is still being written. " * 4
+    text = "One thing is certain. " + "It is spoken while it is still being written. " * 40
     visit.page.check("input[value=words]", force=True)
     visit.ask(text)
     visit.until("positions.some((p) => p.consumed > 20000)")
@@ -136,7 +137,9 @@ def test_text_still_being_written_is_spoken_and_interrupted_at_the_right_word(vi
     assert text.startswith(written)
     words = visit.js("[...document.querySelectorAll('#said span')].map((s) => s.className)")
     heard = words.count("heard")
-    assert 1 <= heard <= 5, "within the first second"
+    seconds = re.match(r"Interrupted after (?:about )?([0-9.]+) s", visit.status)
+    assert seconds is not None
+    assert 1 <= heard <= 1 + FASTEST * float(seconds[1])
     assert words == ["heard"] * heard + ["unheard"] * (len(words) - heard)
     assert visit.notice == ""
 
@@ -145,9 +148,9 @@ def test_a_crowd_is_served_and_counted(visit: Visit) -> None:
     visit.page.fill("#crowd-size", "3")
     visit.page.click("#crowd-start")
     visit.until("document.querySelector('#crowd-note').textContent.startsWith('4 sessions')")
-    visit.until("/[1-9]/.test(document.querySelector('#reported-ahead').textContent)", 60)
+    visit.until("/[1-9]/.test(document.querySelector('#reported-ahead').textContent)")
     visit.page.check("input[value=estimated]", force=True)
-    visit.until("/[1-9]/.test(document.querySelector('#estimated-ahead').textContent)", 60)
+    visit.until("/[1-9]/.test(document.querySelector('#estimated-ahead').textContent)")
     assert visit.page.get_attribute("#crowd-start", "aria-pressed") == "true"
     visit.page.click("#crowd-start")
     visit.until("document.querySelector('#crowd-note').textContent.startsWith('Synthetic')")
@@ -181,12 +184,9 @@ def test_the_ten_lines_work_as_they_stand(visit: Visit, tmp_path: Path) -> None:
     visit.page.on("console", lambda message: said.append(message.text))
     visit.page.evaluate("async () => {" + script + "}")
     visit.page.mouse.click(5, 5)
-    for _ in range(200):
-        if said:
-            break
-        visit.page.wait_for_timeout(100)
+    visit.until_true(lambda: bool(said), "the script says something")
     assert said == ["heard: Hello from the other side."]
-    assert run.wait(60) == 0
+    assert run.wait(PATIENCE) == 0
     assert (tmp_path / "hello.wav").stat().st_size > 48_000
     assert len(python.splitlines()) <= 12
     assert len(script.splitlines()) <= 10

@@ -48,7 +48,7 @@ def test_what_a_model_takes_is_offered_and_sent(visit: StubVisit) -> None:
     visit.page.get_by_label("How to speak").fill("  calm and slow ")
     visit.server.received.clear()
     visit.page.click("#speak")
-    visit.until("document.querySelector('#status').textContent.startsWith('Asking') === false")
+    visit.until_received("start", lambda _: True)
     assert settings(visit) == {"language": "german", "instruct": "calm and slow"}
     offer(visit, Script(languages=languages))
     assert visit.page.is_visible("#language")
@@ -80,7 +80,7 @@ def test_nothing_moves_when_another_voice_takes_other_settings(
 ) -> None:
     """The page stays open; its next session is with a server whose voice takes more or less."""
     visit.page.set_viewport_size(size)
-    visit.page.wait_for_timeout(100)
+    visit.until(f"innerWidth === {size['width']} && innerHeight === {size['height']}")
     before = visit.js(PLACES)
     for name, script in [*VOICES.items(), *reversed(VOICES.items())]:
         visit.server.script = script

@@ -1,10 +1,12 @@
 """Nothing of an utterance, or of a session, stays behind in the page."""
 
+from collections.abc import Callable
+
 import pytest
-from browser_rig import StubVisit, open_page
+from browser_rig import StubVisit
 from memory import alive, least_held, speak, watch_memory
-from playwright.sync_api import Browser
-from stub_server import Script, StubServer
+from playwright.sync_api import CDPSession
+from stub_server import Script
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -19,24 +21,32 @@ ROUNDS = 4  # of three utterances each
 
 def speak_rounds(visit: StubVisit, rounds: int) -> None:
     for _ in range(rounds):
+        visit.server.script.samples = 4_800
         speak(visit, "one two three")
         speak(visit, "one two three")
+        visit.server.script.samples = 240_000  # more than is heard of it
         speak(visit, "one two three", cut_after=60)
 
 
-def test_nothing_of_an_utterance_stays(browser: Browser, server: StubServer) -> None:
-    server.script = Script(samples=2_400, head=2_400, crowd=10)
-    visit = open_page(browser, server.url, lambda page: StubVisit(page, server=server))
+def until_let_go(visit: StubVisit, session: CDPSession, before: dict[str, int], more: int) -> None:
+    """On a busy machine what is over is let go of later; what leaks stays."""
+
+    def let_go() -> bool:
+        after = least_held(visit, session)
+        return all(after[kind] - before[kind] < more for kind in ("nodes", "listeners"))
+
+    visit.until_true(let_go, f"less than {more} nodes and listeners more than {before}")
+
+
+def test_nothing_of_an_utterance_stays(come: Callable[..., StubVisit]) -> None:
+    visit = come(Script(samples=4_800, head=2_400, crowd=10))
     session = watch_memory(visit)
-    server.script.samples = 4_800
     speak_rounds(visit, 2)  # what is made once
     before = least_held(visit, session)
     speak_rounds(visit, ROUNDS)
-    after = least_held(visit, session)
-    for kind in ("nodes", "listeners"):
-        assert after[kind] - before[kind] < 3 * ROUNDS, f"{kind}: {before} became {after}"
-    assert alive(session, UTTERANCE) <= 3, "the one on the stage and the one that asked"
-    visit.page.context.close()
+    until_let_go(visit, session, before, 3 * ROUNDS)
+    kept = "the one on the stage and the one that asked"
+    visit.until_true(lambda: alive(session, UTTERANCE) <= 3, kept)
 
 
 def test_nothing_of_a_session_stays(visit: StubVisit) -> None:
@@ -53,9 +63,6 @@ def test_nothing_of_a_session_stays(visit: StubVisit) -> None:
     before = least_held(visit, session)
     for codec in ("pcm_f32le", "pcm_s16le") * 2:
         reconnect(codec)
-    after = least_held(visit, session)
-    for kind in ("nodes", "listeners"):
-        assert after[kind] - before[kind] < 4, f"{kind}: {before} became {after}"
-    assert alive(session, CLIENT) <= 2
-    assert alive(session, "AudioContext.prototype") <= 2
-    visit.page.context.close()
+    until_let_go(visit, session, before, 4)
+    for kind in (CLIENT, "AudioContext.prototype"):
+        visit.until_true(lambda kind=kind: alive(session, kind) <= 2, f"two of {kind}")

@@ -17,7 +17,7 @@ def texts(visit: StubVisit) -> list[str]:
 def test_a_lost_session_goes_on_from_the_last_word_that_had_begun(visit: StubVisit) -> None:
     script = Script(samples=60_000, burst=40, drop_at=10, forget=True)  # a word is 6,000 samples
     visit.speak(SENTENCE, script)
-    visit.until_status("Another server speaks on")
+    visit.until_told("Another server speaks on")
     visit.finish()
     first, second = texts(visit)
     arrived = 12_000 + 10 * 1_920
@@ -45,7 +45,7 @@ def after_the_move(visit: StubVisit) -> list[Message]:
 def test_a_draining_server_is_left_when_it_has_finished(visit: StubVisit) -> None:
     before = visit.server.connections
     visit.speak(SENTENCE, Script(samples=24_000, drain_at=2))
-    visit.until("document.querySelector('#notice-text').textContent.includes('about to restart')")
+    visit.until_told("about to restart")
     visit.finish()
     visit.until("document.querySelector('#link').dataset.state === 'open'")
     assert visit.server.connections == before + 1
@@ -60,7 +60,7 @@ def test_a_draining_server_is_left_when_it_has_finished(visit: StubVisit) -> Non
 def test_an_interruption_after_a_move_tells_what_was_heard_of_both(visit: StubVisit) -> None:
     script = Script(samples=120_000, burst=12, drop_at=10, forget=True)  # a word is 12,000 samples
     visit.speak(SENTENCE, script)
-    visit.until_status("Another server speaks on")
+    visit.until_told("Another server speaks on")
     script.burst = 60
     # The fourth word begins at 12,000; what the device still holds is not heard yet.
     visit.until("positions.some((p) => p.epoch === 2 && p.consumed > 20000)")
