@@ -2,9 +2,11 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 PATIENCE = 60.0
 """Seconds after which a test calls hung what it waits for. What works needs far less, on a busy
@@ -12,6 +14,21 @@ machine too; what must be quick is judged by another measure."""
 AT_ONCE = 20.0
 """Seconds within which comes, on a busy machine too, what does not wait for a limit of the server's
 own that is longer: 30 s and more (grace, drain)."""
+
+T = TypeVar("T")
+
+
+def undisturbed(measured: Callable[[], T], good: Callable[[T], bool]) -> T:
+    """The first of several measurements that is ``good``.
+
+    For what a busy machine can only make worse, which a single measurement cannot tell from a
+    fault: how long something takes, what is still missing after a set time. A fault is there every
+    time. The last one's assertions are the caller's.
+    """
+    end = time.monotonic() + PATIENCE
+    while not good(found := measured()) and time.monotonic() < end:
+        pass
+    return found
 
 
 @dataclass

@@ -6,8 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+import machine
 import pytest
-from machine import kept_waiting
+from machine import kept_waiting, undisturbed
 
 BUSY = "import os, time\nos.sched_setaffinity(0, {%d})\nend = time.monotonic() + 1.0\n" + (
     "while time.monotonic() < end: pass"
@@ -25,7 +26,21 @@ def test_who_shares_a_core_is_kept_waiting() -> None:
     assert kept.seconds > 0.1
 
 
-def test_a_block_that_does_nothing_waits_for_nothing() -> None:
+def waited_for_nothing() -> float:
     with kept_waiting() as kept:
         pass
-    assert kept.seconds < 0.1
+    return kept.seconds
+
+
+def test_a_block_that_does_nothing_waits_for_nothing() -> None:
+    assert undisturbed(waited_for_nothing, lambda seconds: seconds < 0.1) < 0.1
+
+
+def test_what_was_disturbed_is_measured_again() -> None:
+    found = iter([3, 2, 1, 0])
+    assert undisturbed(lambda: next(found), lambda number: number < 2) == 1
+
+
+def test_what_is_bad_each_time_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "PATIENCE", 0.01)
+    assert undisturbed(lambda: 3, lambda number: number < 2) == 3

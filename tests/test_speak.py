@@ -219,15 +219,12 @@ def test_barge_in_tells_the_words_that_were_heard(url: str) -> None:
     async def case() -> None:
         async with connect(url) as voice:
             utterance = voice.speak(LONG)
-            words = []
-            async for part in utterance:
-                words += part.words
-                if part.position > 2 * RATE:
-                    break
+            reading = asyncio.create_task(collect(utterance))
             while (counters := utterance.counters) is None or counters.heard < 1.5 * RATE:
                 await asyncio.sleep(0.01)
             cancelled = await utterance.cancel()
             assert cancelled.heard_text + cancelled.unheard_text == LONG
+            words = [word for part in await reading for word in part.words]
             begun = [word.text for word in words if word.position < cancelled.heard]
             assert cancelled.heard_text.split() == begun
             following = await voice.speak("Sorry, what did you say?").read()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from playhead.gateway.messages import (
     Started,
     Text,
 )
+from playhead.gateway.settings import Settings
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
@@ -208,7 +210,6 @@ def test_deaf_client_is_held_then_closed() -> None:
             await eventually(
                 lambda: ListenerState.SUSPENDED in [state for _, state in running.engine.holds]
             )
-            assert connection.outlet is not None
             made = sum(running.engine.made.values())
             await asyncio.sleep(0.1)
             assert sum(running.engine.made.values()) - made <= 4 * CHUNK
@@ -233,7 +234,7 @@ def test_a_reader_that_wakes_up_is_served_on() -> None:
             while not any(isinstance(m, Audio) and m.final for m in client.received):
                 await client.receive()
             assert client.audio() == pcm16(300)
-            assert running.engine.holds[-1][1] is None
+            await eventually(lambda: running.engine.holds[-1][1] is None)
 
     uvloop.run(main())
 
@@ -459,7 +460,8 @@ def test_frames_are_replayed_as_they_were_first_sent() -> None:
 
 def test_a_deaf_old_connection_does_not_hold_the_new_one() -> None:
     async def main() -> None:
-        async with gateway(slow_hold=0.05, slow_close=0.4, close_timeout=0.5) as running:
+        within = {"slow_hold": 0.05, "slow_close": 0.4, "close_timeout": 0.5}
+        async with gateway(**within) as running:
             deaf = await running.greeted()
             deaf.socket.transport.pause_reading()
             await deaf.send(Text("!endless "))
@@ -469,10 +471,10 @@ def test_a_deaf_old_connection_does_not_hold_the_new_one() -> None:
             newer = await resume(running, deaf, 0, "msgpack")
             reading = asyncio.create_task(newer.closed())
             await asyncio.sleep(0.8)
-            assert running.engine.holds[-1][1] is None
+            await eventually(lambda: running.engine.holds[-1][1] is None)
             (host,) = running.server.hub.registry
             assert host.outlet is not None
-            assert len(newer.audio()) > 2 * CHUNK * 100
+            await eventually(lambda: len(newer.audio()) > 2 * CHUNK * 100)
             reading.cancel()
 
     uvloop.run(main())
@@ -574,12 +576,14 @@ def test_close_ends_the_session_for_good() -> None:
 def test_delay_is_measured_with_fine_stamps() -> None:
     async def main() -> None:
         async with gateway() as running:
+            began = time.monotonic()
             client = await running.greeted()
             reading = asyncio.create_task(client.closed())
             await eventually(lambda: bool(running.engine.delays))
+            elapsed = time.monotonic() - began
             name, one_way = running.engine.delays[0]
             assert name == client.ready.session
-            assert 0.0 < one_way < 0.1
+            assert 0.0 < one_way < elapsed, "seconds, of a round trip that took place meanwhile"
             reading.cancel()
 
     uvloop.run(main())
@@ -596,7 +600,7 @@ def test_a_peer_that_answers_no_pings_is_closed() -> None:
                 b"Sec-WebSocket-Protocol: playhead.v1.json\r\n\r\n"
             )
             # By default it would come after 20 s and more.
-            seen = await asyncio.wait_for(reader.read(), 15)
+            seen = await asyncio.wait_for(reader.read(), AT_ONCE - 1.0)
             assert b"keepalive ping timeout" in seen
             writer.close()
             await eventually(lambda: running.server.readiness().load["connections"] == 0)
@@ -733,7 +737,7 @@ def test_replay_may_exceed_the_bound() -> None:
     """A resumed session sends all it kept at once; that is no slow reader."""
 
     async def main() -> None:
-        async with gateway() as running:
+        async with gateway(max_unsent=Settings().max_unsent) as running:
             client = await running.greeted(codec="pcm_f32le", sample_rate=48_000)
             await client.say(WORDS * 2)
             while not any(isinstance(m, Audio) and m.final for m in client.received):
@@ -743,6 +747,6 @@ def test_replay_may_exceed_the_bound() -> None:
             while not any(isinstance(m, Audio) and m.final for m in again.received):
                 await again.receive()
             assert again.audio() == client.audio()
-            assert len(again.audio()) > 256 * 1024
+            assert len(again.audio()) > Settings().max_unsent
 
     uvloop.run(main())

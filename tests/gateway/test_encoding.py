@@ -69,7 +69,7 @@ def run(
         for event in events:
             pipe.push(event)
             await asyncio.sleep(0)
-        await asyncio.wait_for(done.wait(), 5)
+        await asyncio.wait_for(done.wait(), PATIENCE)
 
     asyncio.run(main())
     return outputs
@@ -153,13 +153,16 @@ def test_close_while_emitting_stops_the_rest() -> None:
         pipe: EncoderPipe
         encoder = Recorder()
         with ThreadPoolExecutor(1) as executor:
-            pipe = EncoderPipe(1, encoder, lambda _u, _o: pipe.close(), executor=executor)
+            closed = asyncio.Event()
+
+            def emit(_utterance: int, _outputs: Sequence[PipeOutput]) -> None:
+                pipe.close()
+                closed.set()
+
+            pipe = EncoderPipe(1, encoder, emit, executor=executor)
             pipe.push(chunk(0))
             pipe.push(chunk(1))
-            for _ in range(50):
-                await asyncio.sleep(0.002)
-                if encoder.seen:
-                    break
+            await asyncio.wait_for(closed.wait(), PATIENCE)
             await asyncio.sleep(0.01)
         assert encoder.seen == [0]
 

@@ -52,6 +52,13 @@ def test_each_line_beats_when_it_asked_to() -> None:
     asyncio.run(main())
 
 
+async def ticks(pacemaker: Keepalive, now: float) -> None:
+    """Until it has looked at the clock again."""
+    async with asyncio.timeout(PATIENCE):
+        while pacemaker._ticked != now:
+            await asyncio.sleep(0.002)
+
+
 def test_after_a_long_suspension_each_line_beats_once_when_sockets_have_been_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -60,13 +67,16 @@ def test_after_a_long_suspension_each_line_beats_once_when_sockets_have_been_rea
     async def main() -> None:
         pacemaker = Keepalive(asyncio.get_running_loop())
         lines = [Line(pacemaker, 9, 30.0), Line(pacemaker, 9, 20.0)]
-        real = clock.monotonic
+        now = clock.monotonic()
+        monkeypatch.setattr(clock, "monotonic", lambda: now)
         slept = 14 * 24 * 3600.0  # a look at each slot in between would take longer than this test
-        for beats, more in ((1, 0.0), (2, 31.0)):
-            monkeypatch.setattr(clock, "monotonic", lambda more=more: real() + slept + more)
-            await asyncio.sleep(0.1)
+        for beats, later in ((1, slept), (2, 31.0)):
+            now += later
+            await ticks(pacemaker, now)
             assert [len(line.times) for line in lines] == [beats - 1] * 2
-            await asyncio.sleep(0.6)
+            for _ in range(2):  # once the sockets have been read, in steps that are no standstill
+                now += 0.3
+                await ticks(pacemaker, now)
             assert [len(line.times) for line in lines] == [beats] * 2
 
     asyncio.run(main())

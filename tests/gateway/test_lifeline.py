@@ -50,5 +50,5 @@ def test_who_is_told_of_none_stands_alone() -> None:
 def test_a_descriptor_that_is_no_pipe_of_ours_ends_nobody(tmp_path: Path) -> None:
     watcher = follow({VARIABLE: "999999"})
     assert watcher is not None
-    watcher.join(5)
+    watcher.join(PATIENCE)
     assert not watcher.is_alive()

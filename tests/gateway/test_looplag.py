@@ -45,6 +45,7 @@ def test_each_sample_is_the_lateness_of_one_timer() -> None:
 
 def test_a_blocked_loop_is_seen() -> None:
     seen: list[float] = []
+    began = time.monotonic()
 
     async def main() -> None:
         lag = LoopLag(asyncio.get_running_loop(), seen.append, lambda *_: None, interval=0.01)
@@ -58,4 +59,4 @@ def test_a_blocked_loop_is_seen() -> None:
         assert len(seen) == count
 
     asyncio.run(main())
-    assert 0.02 < max(seen) < 1.0
+    assert 0.02 < max(seen) < time.monotonic() - began

@@ -137,11 +137,19 @@ def test_viewers_are_bounded() -> None:
                 assert await rest(late) == []
                 assert late.close_code == 1013
             await viewers[0].close()
-            await asyncio.sleep(0.05)
-            async with view(server.url) as again:
-                await stats(again)
+            await let_in(server.url)
 
     asyncio.run(scenario())
+
+
+async def let_in(url: str) -> None:
+    """Once the server knows that somebody has left."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(ConnectionClosed):
+                async with view(url) as viewer:
+                    await stats(viewer)
+                    return
 
 
 def test_a_drain_ends_viewers_and_crowds() -> None:

@@ -153,9 +153,8 @@ def test_dripping_handshakes_are_cut() -> None:
         async with gateway(open_timeout=0.1) as running:
             reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
             writer.write(b"GET / HTTP/1.1\r\n")
-            # By default after 5 s.
             with contextlib.suppress(ConnectionError):
-                assert await asyncio.wait_for(reader.read(), 4) == b""
+                assert await asyncio.wait_for(reader.read(), AT_ONCE) == b""
             writer.close()
 
     uvloop.run(main())
@@ -233,7 +232,7 @@ def test_idle_sessions_close_at_once() -> None:
     async def main() -> None:
         async with gateway(drain_timeout=60.0) as running:
             clients = [await running.greeted() for _ in range(5)]
-            await asyncio.wait_for(running.server.drain(1012), 3)
+            await asyncio.wait_for(running.server.drain(1012), AT_ONCE)
             assert [await client.closed() for client in clients] == [1012] * 5
 
     uvloop.run(main())

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
+from machine import PATIENCE
 from playhead.engine.types import Source
+from playhead.gateway import silence
 from playhead.gateway.messages import Audio, Cancel, Cancelled, Done, End, Text
 from playhead.gateway.silence import INTERVAL
 
@@ -68,18 +70,22 @@ def test_a_client_that_does_not_read_has_not_received() -> None:
     uvloop.run(main())
 
 
-def test_a_cancel_is_answered_with_where_the_socket_says_the_listener_is() -> None:
+def test_a_cancel_is_answered_with_where_the_socket_says_the_listener_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(silence, "INTERVAL", PATIENCE)  # only the cancel looks
+
     async def main() -> None:
         async with observing() as running:
             client = await running.greeted(reports=False, start_threshold=0)
-            await client.send(Text("one two three four five six"), End())
+            await client.send(Text("one " * 400), End())
             while not isinstance(await client.receive(), Audio):
                 pass
-            await asyncio.sleep(0.1)  # less than the interval: only the cancel looks
+            await asyncio.sleep(0.1)
             await client.send(Cancel())
             cancelled = await client.until(Cancelled)
             assert cancelled.estimated
-            assert 0 < cancelled.heard < 6 * 1_920
+            assert 0 < cancelled.heard < 400 * 1_920
             assert [r.source for r in running.engine.reports] == [Source.SOCKET]
 
     uvloop.run(main())

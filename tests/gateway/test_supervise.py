@@ -199,6 +199,7 @@ ENDING = """
 import os, signal, sys, time
 told = []
 signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+open(f"{sys.argv[0]}.{os.getpid()}", "x").close()
 while not told:
     time.sleep(0.01)
 kind, length = sys.argv[1:3]
@@ -221,7 +222,9 @@ def test_engines_are_told_once_to_end_however_long_each_takes(tmp_path: Path) ->
         ]
         supervisor = Supervisor([sys.executable, str(file)], [], team)
         running = asyncio.create_task(supervisor.run())
-        await asyncio.sleep(0.5)
+        async with asyncio.timeout(PATIENCE):
+            while len(list(tmp_path.iterdir())) < 1 + len(team):  # all of them can be told
+                await asyncio.sleep(0.02)
         os.kill(os.getpid(), signal.SIGTERM)
         return await asyncio.wait_for(running, AT_ONCE)
 
@@ -265,8 +268,7 @@ def test_an_engine_that_takes_long_to_let_go_of_its_device_ends_well() -> None:
                 if b"\0engine\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
             )
             process.terminate()
-            while "lets go" not in process.stderr.readline():
-                pass
+            assert any("lets go" in line for line in process.stderr)
             os.kill(int(engine), signal.SIGTERM)
             os.kill(int(engine), signal.SIGINT)
             _, err = process.communicate(timeout=AT_ONCE)

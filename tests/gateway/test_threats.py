@@ -76,7 +76,9 @@ def test_wrong_requests(
     request_: bytes, statuses: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with gateway(hello_timeout=0.1, close_timeout=0.2, open_timeout=0.5) as running:
+        # Whoever is let in is let in on a busy machine too.
+        within = PATIENCE if b"101" in statuses else 0.5
+        async with gateway(hello_timeout=0.1, close_timeout=0.2, open_timeout=within) as running:
             answer = await ask(running, request_)
             # What is no HTTP at all gets no answer in HTTP: its connection ends.
             told = answer.split(b" ", 2)[1] if answer else b"ended"
@@ -128,7 +130,9 @@ def test_an_address_that_comes_too_fast_is_told_so_and_then_cut() -> None:
     async def main() -> None:
         async with gateway(max_connections_per_address=5) as running:
             foreign = get(headers=UPGRADE + "Origin: null\r\n")
-            answers = [await ask(running, foreign) for _ in range(25)]
+            answers = [await ask(running, foreign)]
+            while answers[-1]:  # until the address is cut, all of them at once
+                answers += await asyncio.gather(*(ask(running, foreign) for _ in range(25)))
             kinds = [answer.split(b" ", 2)[1] if answer else b"cut" for answer in answers]
             assert kinds[0] == b"403"  # pages are looked at before all else
             assert kinds[-1] == b"cut"

@@ -17,7 +17,7 @@ from playhead.loadgen.typist import Piece
 
 
 async def speak(
-    plan: Plan, timeout: float = 5.0, pieces: tuple[Piece, ...] = (), **habits: Any
+    plan: Plan, timeout: float = PATIENCE, pieces: tuple[Piece, ...] = (), **habits: Any
 ) -> Record:
     """One utterance on a session of its own. Raises ``SessionError``."""
     session = await OPENERS[plan.target](plan.url, plan, Caller(), 0)

@@ -3,6 +3,7 @@
 import asyncio
 
 from loadgen_kit import audio, done, record, started
+from machine import PATIENCE
 from playhead.engine.clock import monotonic
 from playhead.gateway.messages import Cancel, ServerMessage
 from playhead.loadgen.drive import Drive
@@ -28,7 +29,7 @@ class Connection:
         self.drive.settled(now)
 
 
-def made(timeout: float = 5.0, **habits: float) -> Turn:
+def made(timeout: float = PATIENCE, **habits: float) -> Turn:
     origin = monotonic()
     return Turn(record(), Habits(**habits), Link(), origin=origin, deadline=origin + timeout)
 
@@ -43,7 +44,7 @@ def test_audio_that_was_there_is_no_stall_however_late_it_is_read() -> None:
         connection.poll()
         connection.arrived = [(audio(100, 200, final=True), begin + 0.05)]
         while not turn.played:  # the next report, at 0.25 s, is what makes it look
-            assert monotonic() < begin + 5
+            assert monotonic() < begin + PATIENCE
             await asyncio.sleep(0.02)
         connection.arrived = [(done(300), monotonic())]
         connection.poll()

@@ -80,7 +80,7 @@ def test_polling_gives_what_has_arrived_and_then_settles() -> None:
         now = monotonic()
         while not kept.got:
             line.poll()
-            assert monotonic() < now + 5
+            assert monotonic() < now + PATIENCE
         assert kept.settled_at == sorted(kept.settled_at)
 
     pair(talk)

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from machine import PATIENCE
 from playhead.gateway import cli as playhead
 from playhead.loadgen import cli
 from playhead.loadgen.figures import figures
@@ -44,7 +45,7 @@ def was_late(made: Run) -> list[str]:
 
 
 def run(url: str, folder: Path, **values: Any) -> Run:
-    given = {"rate": 5.0, "warmup": 0.5, "window": 2.5, "timeout": 20.0, **values}
+    given = {"rate": 5.0, "warmup": 0.5, "window": 2.5, "timeout": PATIENCE, **values}
     path = folder / "run.jsonl"
     assert execute(Plan(url, **given), path, lambda tally, at: None)
     return load(path)
@@ -182,7 +183,7 @@ def test_an_interrupted_run_keeps_what_it_has(processes: int, tmp_path: Path) ->
                 if re.search(r" [1-9]\d* of \d+ started", line):
                     break
             os.killpg(process.pid, signal.SIGINT)
-            out, rest = process.communicate(timeout=20)
+            out, rest = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGINT, rest
     assert "Traceback" not in rest
     assert "INVALID" in out

@@ -63,7 +63,7 @@ class Stub:
 def spoken(stub: Stub, **plan: Any) -> Record:
     async def talk() -> Record:
         async with stub.running() as url:
-            return await speak(Plan(url, 1.0, target="voxserve", turns=1, **plan), timeout=2.0)
+            return await speak(Plan(url, 1.0, target="voxserve", turns=1, **plan))
 
     return asyncio.run(talk())
 

@@ -97,7 +97,7 @@ def spoken(
     async def talk() -> Record:
         async with stub.running() as url:
             made = Plan(url, 1.0, target="voxserve-stream", turns=1, pace=50.0, **(plan or {}))
-            return await speak(made, timeout=2.0, pieces=pieces, **habits)
+            return await speak(made, pieces=pieces, **habits)
 
     return asyncio.run(talk())
 

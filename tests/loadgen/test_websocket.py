@@ -85,7 +85,7 @@ def test_a_hearer_gets_what_has_waited_what_comes_and_the_end() -> None:
 
     async def run() -> None:
         async with talking(talk) as made:
-            await asyncio.sleep(0.05)
+            await until(lambda: bool(made._waiting))
             ear = Ear()
             made.listen(ear)
             assert ear.heard_all == ["early"]

@@ -24,7 +24,7 @@ BYSTANDERS = ("The first neighbour.", "And the second one.", "A third, further o
 
 
 def run(case: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(case, 40))
+    asyncio.run(asyncio.wait_for(case, 2 * PATIENCE))
 
 
 async def hears(url: str, text: str) -> None:
@@ -114,12 +114,10 @@ def test_when_the_engine_dies_all_are_told_and_the_process_ends(sign: str) -> No
                         await idle.receive()
                 idle_told = time.monotonic()
                 first, last = min(at for at, _ in ends), max(at for at, _ in ends)
-                assert last - first < 4.0
-                assert idle_told - first < 4.0
+                assert last - first < AT_ONCE
+                assert idle_told - first < AT_ONCE
                 assert {code for _, code in ends} == {1012}
-                assert first - began < 8.0, (
-                    "0.5 s to be sure, the watchdog's own way, a busy machine"
-                )
+                assert first - began < AT_ONCE, "0.5 s to be sure, and the watchdog's own way"
 
         run(main())
         assert process.wait(AT_ONCE) == EXIT_ENGINE_DEAD
@@ -155,7 +153,7 @@ def test_a_voice_that_keeps_the_interpreter_to_itself_is_seen_and_nobody_runs_dr
             return list(await asyncio.gather(*(late(url, text) for text in texts)))
 
     with served("--http-port", "off") as (_, url), kept_waiting() as kept:
-        worst = asyncio.run(asyncio.wait_for(main(url), 40))
+        worst = asyncio.run(asyncio.wait_for(main(url), 2 * PATIENCE))
         page = url.replace("ws:", "http:").replace("v1/session", "metrics")
         with urllib.request.urlopen(page, timeout=PATIENCE) as answer:
             shown = answer.read().decode()

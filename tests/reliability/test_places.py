@@ -5,21 +5,21 @@ import asyncio
 import numpy as np
 import pytest
 from kit import client
-from live import WaveRunner, live_server, sound
+from live import WaveRunner, live_gateway, sound
+from machine import PATIENCE
 from playhead.engine import places, stats
+from playhead.engine.loop import Engine
 from playhead.engine.policy import PolicyConfig
 from playhead.gateway import messages as m
 
 HOUSE = PolicyConfig(max_live=2)
-KEPT = 0.4
 LONG = "A text of some length, longer than the lead, that goes on when the others have left."
 SHORT = "A newcomer."
 
 
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def kept_for(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     for module in (places, stats):
-        monkeypatch.setattr(module, "PLACE_KEPT", KEPT)
+        monkeypatch.setattr(module, "PLACE_KEPT", seconds)
 
 
 async def vanish(url: str) -> m.ResumeFrom:
@@ -52,13 +52,19 @@ async def come_back(url: str, origin: m.ResumeFrom) -> tuple[object, bool]:
         return bare.endings.get(1), len(heard) == len(sound(LONG))
 
 
-def test_ghosts_do_not_keep_newcomers_out() -> None:
+def test_ghosts_do_not_keep_newcomers_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_for(monkeypatch, PATIENCE)
+
     async def main() -> None:
-        async with live_server(WaveRunner(200.0), policy=HOUSE, grace=20.0) as address:
-            url = address + "/v1/session"
+        async with live_gateway(WaveRunner(200.0), policy=HOUSE, grace=PATIENCE) as server:
+            url = f"ws://127.0.0.1:{server.port}/v1/session"
+            engine = server.hub.engine
+            assert isinstance(engine, Engine)
             ghosts = [await vanish(url) for _ in range(2)]
             assert (await say(url, SHORT)).startswith("overloaded"), "they may be back any moment"
-            await asyncio.sleep(KEPT + 0.2)
+            while any(s.running or s.away_since is None for s in engine._scheduler.streams()):
+                await asyncio.sleep(0.01)  # what was begun for them has yet to be made
+            kept_for(monkeypatch, 0.0)
             assert await say(url, SHORT) == "done"
             lost, _ = await come_back(url, ghosts[0])
             assert isinstance(lost, m.Failed)

@@ -9,6 +9,7 @@ from playhead.engine.remote import door, wire
 from playhead.engine.remote.door import Introduction, RemoteEngine
 from playhead.engine.stats import EngineStats
 from playhead.engine.types import ListenerState, ModelInfo, Report
+from virtual import run_virtually
 
 INFO = ModelInfo("model", ("alto",), 24_000, 1_920, (1, 2, 4), 2)
 
@@ -61,7 +62,7 @@ def test_reports_gather_over_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) 
         await asyncio.sleep(0.1)
         assert kinds(transport)[1:] == [["Reported"]], "and again"
 
-    asyncio.run(test())
+    run_virtually(test())
 
 
 def test_nothing_is_written_once_the_engine_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

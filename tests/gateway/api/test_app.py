@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from api_kit import SPEECH, api, error
 from harness import eventually
-from machine import PATIENCE
+from machine import AT_ONCE, PATIENCE
 
 
 def get(path: str, method: str = "GET", headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -98,7 +98,7 @@ def test_a_head_that_does_not_come_ends_the_connection(sent: bytes) -> None:
         async with api(open_timeout=0.2) as client:
             asked = await client.connect()
             asked.writer.write(sent)
-            assert await asyncio.wait_for(asked.reader.read(), 5) == b""
+            assert await asyncio.wait_for(asked.reader.read(), AT_ONCE) == b""
             asked.leave()
 
     asyncio.run(check())
@@ -110,7 +110,7 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
             asked = await client.connect()
             head = f"POST {SPEECH} HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n"
             asked.writer.write(head.encode())
-            line = await asyncio.wait_for(asked.reader.readline(), 5)
+            line = await asyncio.wait_for(asked.reader.readline(), AT_ONCE)
             assert b"408" in line
             asked.leave()
 
