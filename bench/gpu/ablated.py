@@ -29,14 +29,16 @@ SIDES = ("engine", "model")
 """The scheduler; and the runner, which may be in another process."""
 PARTITIONS = {f"partitions-{size}": (size,) for size in (16, 24, 32, 48, 64)}
 PARTITIONS["partitions-auto"] = ()
+BATCHES = {f"background-{most}": most for most in (96, 128)}
 STARTS = (
-    *("lanes", "flat", *PARTITIONS),
+    *("lanes", "flat", *PARTITIONS, *BATCHES),
     *("codec-library", "codec-fp16", "codec-bf16-plain", "codec-fp32"),
 )
 """``flat``: lanes without priority. ``partitions-N``: N multiprocessors for the background lane
 alone, the LM lane on the others, urgent chunks on all; ``partitions-auto``: one of several such
-parts, chosen by load. The rest: what decodes, instead of own kernels in bfloat16
-(``codec-library``: the library's convolutions between own kernels)."""
+parts, chosen by load. ``background-N``: up to N chunks in a batch of that lane. The rest: what
+decodes, instead of own kernels in bfloat16 (``codec-library``: the library's convolutions between
+own kernels)."""
 
 
 @dataclass(frozen=True)
@@ -175,5 +177,7 @@ def _start(name: str) -> None:
         from playhead.engine.models.qwen3_tts.codec_fused import FusedOps
 
         cuda_runner._codec_ops = lambda: FusedOps(torch.float16)
+    elif name in BATCHES:
+        cuda_runner.BACKGROUND_BATCHES = (*cuda_runner.BACKGROUND_BATCHES, BATCHES[name])
     elif name in PARTITIONS:
         partitions.BACKGROUND = PARTITIONS[name] or partitions.AUTO

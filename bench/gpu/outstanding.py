@@ -51,7 +51,7 @@ ORDER = (
     *("lanes/none-1@150", "lanes/reported-1@150", "lanes/learned@150", "lanes/base@200"),
     *(f"lanes/{name}@200" for name in ("ramp-2", "ramp-4", "ramp-8")),
     *(f"lanes/{name}@200" for name in ("always-16", "always-4", "always-1")),
-    "codec-library/base@200",
+    *("background-128/base@250", "codec-library/base@200"),
     CODEC,
 )
 """What the fewest words of the documentation rest on comes last."""

@@ -125,7 +125,7 @@ def test_all_of_it_in_order_with_a_server_for_each_start() -> None:
     starts = [what for what in bench.asked if what.startswith("start")]
     assert starts == [
         *("start partitions-48", "start partitions-32", "start partitions-auto", "start lanes"),
-        "start codec-library",
+        *("start background-128", "start codec-library"),
     ]
     assert bench.asked[-2:] == ["stop", CODEC]  # and nothing runs beside what is alone
     assert kept == [(done, len(ORDER) - done) for done in range(1, len(ORDER) + 1)]

@@ -53,6 +53,8 @@ EXTRA_FRAMES = ((32, 1),)
 host looks at the last: it then does not wait for the host, and the host works less often. With few
 streams there is time to spare, and a new one should not have to wait for those frames. Three were
 measured too: a step then takes so long that listeners who started at their first frame run dry."""
+BACKGROUND_BATCHES = (1, 4, 8, 16, 32, 64)
+"""Of the background lane. A larger last one is for measurements (docs/qwen3-tts.md)."""
 RANDOM = "random:"
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
@@ -72,7 +74,7 @@ class Buckets:
 
     lm: LmBuckets = LmBuckets()  # noqa: RUF009 - frozen
     urgent: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
-    background: tuple[int, ...] = (1, 4, 8, 16, 32, 64)
+    background: tuple[int, ...] = field(default_factory=lambda: BACKGROUND_BATCHES)
     parts: tuple[int, ...] = field(default_factory=lambda: partitions.BACKGROUND)
     """See ``partitions.BACKGROUND``."""
 
