@@ -308,7 +308,7 @@ def arguments() -> argparse.Namespace:
     options.add_server(parser, slots=2048)
     parser.set_defaults(context="384")
     options.add_gateways(parser)
-    options.add_load(parser, warmup=5.0, window=10.0, processes=8)
+    options.add_load(parser, warmup=4.0, window=10.0, processes=8)
     parser.set_defaults(gateways=4)
     args = parser.parse_args()
     try:
