@@ -58,7 +58,7 @@ class Intake:
             log.exception("the model cannot take the text of utterance %d", utterance)
             self._scheduler.fail(utterance, "engine_error", describe(fault))
         else:
-            self._scheduler.text(utterance, steppable)
+            self._scheduler.text(utterance, steppable, delta)
 
     def hear(self, news: News) -> None:
         """What a model in another process says to what it was asked. Raises ``RunnerDead``."""

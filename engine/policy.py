@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from playhead.engine.lead import LeadLimits
+from playhead.engine.longest import Longest
 from playhead.engine.types import Lane, Urgency
 
 PAD = 0.020
@@ -37,6 +38,7 @@ class PolicyConfig:
     lead: LeadLimits = field(default_factory=LeadLimits)
     max_live: int = 64  # utterances with work to do at once
     max_utilisation: float = 0.95  # share of the lanes' measured capacity that may be promised
+    longest: Longest = field(default_factory=Longest)  # speech that does not end by itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,12 @@ class Scheduler:
         self._shares.join(request)
         self._census.enter()
 
-    def text(self, utterance: int, steppable: bool) -> None:
-        """Text arrived; ``steppable`` when a backbone step would now yield something."""
+    def text(self, utterance: int, steppable: bool, delta: str | None = None) -> None:
+        """Text arrived; ``steppable`` when a backbone step would now yield something. Where
+        ``delta`` tells what it was, speech that goes on far beyond it is ended."""
         if (stream := self._streams.get(utterance)) and not stream.ended:
+            if delta is not None:
+                stream.expect(delta, self.config.longest, self._frame_seconds)
             stream.steppable = stream.steppable or steppable
             self._watch.touch(stream)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from playhead.engine.lead import LeadLearner
+from playhead.engine.longest import Longest, expected
 from playhead.engine.playhead import Playhead
 from playhead.engine.types import Finish, Lane, Report, Request, StepResult, Word
 
@@ -32,6 +33,8 @@ class Stream:
     steppable: bool = False  # a backbone step would yield something
     ended: bool = False  # no frame will ever follow
     finish: Finish = Finish.COMPLETE
+    expected: float = 0.0  # seconds that its text so far should take
+    longest: float = math.inf  # frames with which it ends although the model goes on
     ready: int = 0  # frames the backbone has made
     taken: int = 0  # frames handed to a codec lane
     boundaries: deque[int] = field(default_factory=deque)  # frames a chunk must not run past
@@ -106,6 +109,11 @@ class Stream:
             return self.boundaries[0] - self.taken, True
         return self.ready - self.taken, not (self.steppable or self.stepping)
 
+    def expect(self, delta: str, most: Longest, frame_seconds: float) -> None:
+        """``delta`` joins its text: it may last as much longer."""
+        self.expected += expected(delta)
+        self.longest = most.seconds(self.expected, self.request.speed) / frame_seconds
+
     def made(self, result: StepResult) -> None:
         """What a backbone step made joins what waits for a lane."""
         self.ready += result.frames
@@ -116,6 +124,9 @@ class Stream:
         self.steppable = not result.ended and (self.steppable or not result.hungry)
         if result.ended:
             self.ended, self.finish = True, result.finish
+        elif self.ready >= self.longest:
+            self.ended, self.finish = True, Finish.LENGTH_BUDGET
+            self.steppable = False
 
     def take(self, frames: int, seconds: float) -> int:
         """Hand ``frames``, which last ``seconds``, to a codec lane; returns the first's number."""

@@ -11,6 +11,7 @@ from doubles import (
     FRAME_SECONDS,
     HZ,
     MODEL,
+    FakeRunner,
     Rig,
     machine,
     report,
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from playhead.engine.capacity import KNOWN
 from playhead.engine.lead import LeadLimits
+from playhead.engine.longest import OTHER, PLAIN
 from playhead.engine.places import GIVEN_AWAY, TAKEN
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.scheduler import Scheduler
@@ -117,6 +119,27 @@ def test_the_finish_reason_is_the_model_s() -> None:
     one.collect()
     assert one.heard[1].finished is not None
     assert one.heard[1].finished.reason is Finish.LENGTH_BUDGET
+
+
+class Endless(FakeRunner):
+    """Speaks on for ever, whatever its text."""
+
+    def _step(self, utterance: int) -> StepResult:
+        self.speeches[utterance].text += "." * self.info.step_frames
+        return replace(super()._step(utterance), boundary=False, hungry=False, ended=False)
+
+
+def test_a_model_that_never_ends_is_ended_after_half_a_minute_and_what_its_text_takes() -> None:
+    one = rig(lead=FAR)
+    one.runner = Endless()
+    one.say(1, "hello 10")
+    one.settle()
+    finished = one.heard[1].finished
+    assert finished is not None
+    assert finished.reason is Finish.LENGTH_BUDGET
+    most = 30.0 + 4 * (6 * PLAIN + 2 * OTHER)
+    assert most <= finished.samples / HZ <= most + MODEL.step_frames * FRAME_SECONDS
+    assert one.closed == [1]
 
 
 def test_words_that_start_after_the_last_frame_come_with_the_last_chunk() -> None:

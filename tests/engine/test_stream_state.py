@@ -5,6 +5,7 @@ import math
 import pytest
 from doubles import HZ, report, request
 from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.longest import Longest
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import UNPARK_SLOP, Stream
 from playhead.engine.types import Finish, Lane, ListenerState, StepResult, Word
@@ -104,6 +105,25 @@ def test_what_a_step_made_is_taken_up() -> None:
     )
     assert (speaking.ready, speaking.steppable) == (6, False)
     assert (speaking.ended, speaking.finish) == (True, Finish.LENGTH_BUDGET)
+
+
+def test_what_goes_on_far_beyond_its_text_is_ended() -> None:
+    one = stream(steppable=True)
+    one.expect("abcde", Longest(base=0.4, factor=2.0), 0.1)  # 0.5 s expected
+    one.made(StepResult(1, 13, boundary=False, hungry=False, ended=False))
+    assert (one.ended, one.steppable) == (False, True)
+    one.expect("abcde", Longest(base=0.4, factor=2.0), 0.1)
+    one.made(StepResult(1, 1, boundary=False, hungry=False, ended=False))
+    assert not one.ended, "more text, more time"
+    one.made(StepResult(1, 10, boundary=False, hungry=False, ended=False))
+    assert (one.ended, one.finish, one.steppable) == (True, Finish.LENGTH_BUDGET, False)
+
+
+def test_who_ends_by_itself_at_that_point_is_complete() -> None:
+    one = stream(steppable=True)
+    one.expect("", Longest(base=1.0), 0.1)
+    one.made(StepResult(1, 99, boundary=True, hungry=True, ended=True))
+    assert (one.ended, one.finish) == (True, Finish.COMPLETE)
 
 
 def test_a_fresh_one_takes_over_what_was_asked() -> None:

@@ -6,6 +6,7 @@ Signs in a text and what they do (``WaveRunner`` sets pace and sound):
   lock      each decoding keeps the interpreter to itself for 50 ms
   oom       opening finds no memory
   nan, inf, loud            the sound of this one chunk is none
+  endless   the model never says that it has ended
   dead      the device is gone: no call will ever succeed again
   stuck     a step that never returns;  hang: taking the text never returns
 Each stands in braces, as in ``{nan}``. Run as a program it is ``playhead serve`` with this voice;
@@ -63,9 +64,16 @@ class FaultyRunner(WaveRunner):
         return [
             StepResult(number, 0, False, False, False, error="the step of this one broke")
             if "{step}" in text
+            else self._endless(number)
+            if "{endless}" in text
             else self._step(number)
             for number, text in signs.items()
         ]
+
+    def _endless(self, number: int) -> StepResult:
+        state = self._texts[number]
+        state.text += "." * (self.info.step_frames // FRAMES_PER_CHARACTER)
+        return replace(self._step(number), boundary=False, ended=False, hungry=False)
 
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         if any("{batch}" in self._spoken(chunk) for chunk in chunks):

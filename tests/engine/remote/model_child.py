@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from doubles import FakeRunner
@@ -30,6 +31,13 @@ class OddRunner(FakeRunner):
         if "4" in text:
             return []
         return super().step(utterances)
+
+    def _step(self, utterance: int) -> StepResult:
+        speech = self.speeches[utterance]
+        if "6" not in speech.text:
+            return super()._step(utterance)
+        speech.text += "." * self.info.step_frames  # it never ends
+        return replace(super()._step(utterance), hungry=False, ended=False)
 
     def decode(self, chunks):  # type: ignore[no-untyped-def]
         if any("5" in self._text(chunk) for chunk in chunks):

@@ -14,6 +14,7 @@ import pytest
 from doubles import MODEL, ramp, request
 from machine import AT_ONCE, PATIENCE, kept_waiting
 from playhead.engine.answers import Relay
+from playhead.engine.longest import Longest
 from playhead.engine.loop import Engine, EngineConfig
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.rehearsal import rehearse
@@ -67,13 +68,13 @@ class Ear:
 
 @contextlib.contextmanager
 def engine(
-    settings: bytes = b"fake", stuck_after: float = 30.0
+    settings: bytes = b"fake", stuck_after: float = 30.0, longest: Longest | None = None
 ) -> Iterator[tuple[Engine, Ear, RunnerProxy]]:
     runner = start(PROGRAM, settings)
     ear = Ear()
     config = EngineConfig(
         runner.limits,
-        PolicyConfig(max_utilisation=1e9),
+        PolicyConfig(max_utilisation=1e9, longest=longest or Longest()),
         stuck_after=stuck_after,
         counts=runner.counts,
         follow=runner.follow,
@@ -165,6 +166,19 @@ def test_what_fails_says_what_it_says_in_one_process_and_others_go_on() -> None:
         say(made, 99, "others go on")
         assert ear.finished(99).reason is Finish.COMPLETE
         assert made.dead is None
+
+
+def test_speech_that_never_ends_is_ended_and_closed_there_too() -> None:
+    with engine(longest=Longest(1.0, 0.0)) as (made, ear, _):
+        say(made, 1, "6 on and on")
+        say(made, 2, "abc")
+        assert ear.finished(2).reason is Finish.COMPLETE
+        ended = ear.finished(1)
+        assert ended.reason is Finish.LENGTH_BUDGET
+        assert 1_000 <= ended.samples <= 1_000 + MODEL.step_frames * MODEL.frame_samples
+        np.testing.assert_array_equal(ear.pcm(1), ramp(0, ended.samples))
+        say(made, 3, "abc")
+        assert ear.finished(3).reason is Finish.COMPLETE
 
 
 def test_text_that_follows_a_refused_request_is_nobody_s() -> None:
