@@ -8,6 +8,7 @@ import logging
 
 from playhead.engine.answers import News, describe
 from playhead.engine.scheduler import Scheduler
+from playhead.engine.spread import spread
 from playhead.engine.types import EngineEvent, Finish, Finished, Request, Runner, RunnerDead
 
 log = logging.getLogger(__name__)
@@ -86,4 +87,5 @@ class Intake:
         return refused
 
     def _refuse(self, utterance: int, code: str, message: str, retry_after: float | None) -> None:
-        self._refused.append(Finished(utterance, Finish.FAILED, 0, code, message, retry_after))
+        wait = None if retry_after is None else spread(retry_after, utterance)
+        self._refused.append(Finished(utterance, Finish.FAILED, 0, code, message, wait))

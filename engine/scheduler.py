@@ -17,6 +17,7 @@ from playhead.engine.meters import Meters
 from playhead.engine.plan import Dispatch, Dispatcher, Plan
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
 from playhead.engine.shares import Shares
+from playhead.engine.spread import spread
 from playhead.engine.stream import Stream
 from playhead.engine.survey import Survey
 from playhead.engine.types import (
@@ -288,7 +289,8 @@ class Scheduler:
     def _displace(self, stream: Stream | None, why: str) -> None:
         assert stream is not None, "admission counts on it"
         self.tally.displaced += 1
-        self._end(stream, Finish.FAILED, Fault("overloaded", why, admission.COME_BACK))
+        wait = spread(admission.COME_BACK, stream.request.utterance)
+        self._end(stream, Finish.FAILED, Fault("overloaded", why, wait))
 
     def _load(self, request: Request, now: float) -> admission.Load:
         return self._census.load(self.capacity, self.config, request.payer, now)

@@ -4,12 +4,14 @@
 each protocol renders its own way. Event loop only.
 """
 
+import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from playhead.engine.spread import spread
 from playhead.gateway.access_keys import METRICS, SPEAK, ApiKey, KeyRing
 from playhead.gateway.access_offer import Offer
 from playhead.gateway.access_quota import (
@@ -94,6 +96,7 @@ class Access:
         self._by_address = Accounts("address")
         self._tickets = Tickets()
         self._failures: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._sent_away = itertools.count()
 
     @property
     def required(self) -> bool:
@@ -123,7 +126,7 @@ class Access:
                     "connections_per_key",
                     "too many connections with this key",
                     f"at most {key.quota.connections} at a time",
-                    RETRY,
+                    spread(RETRY, next(self._sent_away)),
                 )
         by_address = self._by_address.get(address, self._address_quota)
         accounts = (by_address,) if account is None else (account, by_address)

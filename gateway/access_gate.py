@@ -1,5 +1,6 @@
 """The door as HTTP sees it: checks of a request, and refusals as responses. Event loop only."""
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,6 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 from playhead.engine import clock
+from playhead.engine.spread import spread
 from playhead.gateway.accepts import Pace
 from playhead.gateway.access import Access, Denied, Grant
 from playhead.gateway.access_offer import Misplaced, Offer, read
@@ -21,6 +23,8 @@ from websockets.http11 import Request, Response
 
 TICKETS_PATH: Final = "/v1/tickets"
 RETRY_AFTER: Final = 5.0
+SPREAD: Final = 1.0
+"""Share by which others are told to wait longer: the header has whole seconds."""
 
 
 class Gate:
@@ -40,6 +44,7 @@ class Gate:
         self._accepts = arrivals.accepts
         self._metrics = metrics
         self._closed = closed
+        self._sent_away = itertools.count()
 
     def let_in(self, peer: Peer, request: Request, *, late: bool = False) -> None:
         """Check page, load, and key; then ``peer.grant`` is set, and counted until it is gone.
@@ -55,7 +60,7 @@ class Gate:
                 "accept_rate",
                 "too many new connections from this address",
                 f"at most {self._accepts.rate:g} a second",
-                self._accepts.wait(peer.address),
+                self._wait(self._accepts.wait(peer.address)),
             )
         offer = self._offer(request.headers.raw_items(), request.path)
         if not (late and self.access.required and offer == Offer()):
@@ -106,18 +111,22 @@ class Gate:
     def check_load(self, address: str) -> None:
         """Whether one more connection can be served. Raises :class:`Denied`."""
         if (why := self._closed()) is not None:
-            raise Denied(503, *why, "try again later", RETRY_AFTER)
+            raise Denied(503, *why, "try again later", self._wait())
         reason = self._caps.refusal(address)
         if reason == "connections":
-            raise Denied(503, reason, "too many connections", "try again later", RETRY_AFTER)
+            raise Denied(503, reason, "too many connections", "try again later", self._wait())
         if reason is not None:
             raise Denied(
                 429,
                 reason,
                 "too many connections from this address",
                 f"at most {self._settings.max_connections_per_address} at a time",
-                RETRY_AFTER,
+                self._wait(),
             )
+
+    def _wait(self, seconds: float = RETRY_AFTER) -> float:
+        """Seconds until one who is sent away now should come again; not all at the same time."""
+        return spread(seconds, next(self._sent_away), SPREAD)
 
     def check_scrape(self, peer: Peer, request: Request) -> None:
         """Who reads the metrics: this machine, or a key with that role. Raises :class:`Denied`."""

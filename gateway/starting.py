@@ -6,7 +6,9 @@ how far it is and to come again, instead of waiting in the backlog.
 
 import asyncio
 import contextlib
+import itertools
 import json
+import math
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,12 +17,15 @@ from typing import Any, Final
 
 from playhead.engine import clock
 from playhead.engine.progress import Progress, Stage
+from playhead.engine.spread import spread
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.http import response
 from playhead.gateway.listen import Listeners
 from playhead.gateway.listener import BACKLOG
 
-RETRY_AFTER: Final = "2"
+RETRY_AFTER: Final = 2.0
+SPREAD: Final = 1.0
+"""Share by which others are told to wait longer: the header has whole seconds."""
 MOST_OPEN: Final = 64
 MOST_HEAD: Final = 8 * 1024
 PATIENCE: Final = 2.0
@@ -32,9 +37,9 @@ Handler = Callable[
 ]
 
 
-def answer(head: bytes, stage: Stage, seconds: float) -> bytes:
+def answer(head: bytes, stage: Stage, seconds: float, number: int = 0) -> bytes:
     """The response to a request of which ``head`` is the first line and what follows it, after
-    loading for so many seconds. Pure."""
+    loading for so many seconds, the ``number``-th of all. Pure."""
     words = head.partition(b"\r\n")[0].split(b" ")
     path = words[1].partition(b"?")[0] if len(words) == 3 else b""
     if path == b"/readyz":
@@ -50,7 +55,7 @@ def answer(head: bytes, stage: Stage, seconds: float) -> bytes:
         HTTPStatus.SERVICE_UNAVAILABLE,
         json.dumps(body) + "\n",
         content_type="application/json",
-        headers={"Retry-After": RETRY_AFTER},
+        headers={"Retry-After": str(math.ceil(spread(RETRY_AFTER, number, SPREAD)))},
     )
     if words[0] == b"HEAD":
         made.body = b""
@@ -77,6 +82,7 @@ class _WaitingRoom:
         self._guard = guard
         self._began = clock.monotonic()
         self._open = 0
+        self._answered = itertools.count()
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="playhead-waiting", daemon=True)
@@ -140,7 +146,7 @@ class _WaitingRoom:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         seconds = clock.monotonic() - self._began
-        writer.write(answer(head, self.progress.stage, seconds))
+        writer.write(answer(head, self.progress.stage, seconds, next(self._answered)))
         await writer.drain()
         writer.close()
         await writer.wait_closed()

@@ -289,7 +289,7 @@ export class Connection {
     } else if (LEAVING.has(code) && this.#session !== null) {
       this.#move(this.#whyDown(code));
     } else if (code === 1013) {
-      this.#retry("The server is full. Trying again in a few seconds …", BUSY_RETRY_MS);
+      this.#retry("The server is full. Trying again in a few seconds …", BUSY_RETRY_MS * (0.75 + Math.random() / 2));
     } else {
       this.#retry(this.#whyDown(code), null);
       if (code === 1006) this.#explain();

@@ -9,6 +9,8 @@ from typing import Final
 
 FIRST: Final = 0.05
 LONGEST: Final = 2.0
+ASKED: Final = 10.0
+"""Longest pause that is made because a server asks for it (``Retry-After``)."""
 SPREAD: Final = 0.25
 """Share by which a pause may be shorter or longer."""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from playhead.client.backlog import Backlog
-from playhead.client.backoff import pauses
+from playhead.client.backoff import ASKED, pauses
 from playhead.client.errors import ConnectionFailed, ConnectionLost, ResumeFailed
 from playhead.client.link import PROTOCOL_ERROR, Address, Link, at_node, dial
 from playhead.client.moving import Epochs
@@ -185,7 +185,8 @@ class Carrier:
             try:
                 return await dial(address, replace(self._hello, resume=origin))
             except ConnectionFailed as failed:
-                if self._clock() + pause > deadline:
+                wait = max(pause, min(failed.retry_after or 0.0, ASKED))
+                if self._clock() + wait > deadline:
                     raise ConnectionLost(f"{lost}, and no way back: {failed}") from None
-            await asyncio.sleep(pause)
+            await asyncio.sleep(wait)
         raise AssertionError("pauses do not end")

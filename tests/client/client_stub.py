@@ -156,8 +156,9 @@ Script = Callable[[Peer], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stub(script: Script) -> AsyncIterator[str]:
-    """Serve with ``script`` called for each connection; yields the URL. Its faults are raised."""
+async def stub(script: Script, process_request: Any = None) -> AsyncIterator[str]:
+    """Serve with ``script`` called for each connection; yields the URL. Its faults are raised.
+    ``process_request``: as of ``websockets``, may refuse a connection."""
     faults: list[BaseException] = []
     count = 0
 
@@ -173,7 +174,14 @@ async def stub(script: Script) -> AsyncIterator[str]:
             raise
 
     subprotocols: Any = SUBPROTOCOLS
-    async with serve(handle, "127.0.0.1", 0, subprotocols=subprotocols, compression=None) as server:
+    async with serve(
+        handle,
+        "127.0.0.1",
+        0,
+        subprotocols=subprotocols,
+        compression=None,
+        process_request=process_request,
+    ) as server:
         port = server.sockets[0].getsockname()[1]
         yield f"ws://127.0.0.1:{port}/v1/session"
     from websockets.exceptions import ConnectionClosed

@@ -848,6 +848,35 @@ def test_server_full_says_when_to_come_again() -> None:
     run(case())
 
 
+def test_who_is_asked_to_come_again_later_does_so() -> None:
+    came: list[float] = []
+
+    def busy(connection: ServerConnection, request: Request) -> Response | None:
+        came.append(time.monotonic())
+        if len(came) != 2:
+            return None
+        response = connection.respond(503, "starting\n")
+        response.headers["Retry-After"] = "1"
+        return response
+
+    async def first(peer: Peer) -> None:
+        await peer.greet()
+        peer.drop()
+
+    async def second(peer: Peer) -> None:
+        await peer.greet(token="t2", resumed=True)
+        await peer.until(m.CloseSession)
+
+    async def case() -> None:
+        async with stub(resume_script(first, second), busy) as url, connect(url) as voice:
+            while not voice.resumptions:
+                await asyncio.sleep(0.01)
+
+    run(case())
+    assert len(came) == 3
+    assert came[2] - came[1] > 0.99, "and not after the client's own first pause"
+
+
 def test_bad_url() -> None:
     async def case() -> None:
         with pytest.raises(api.ConnectionFailed, match="no Playhead endpoint"):

@@ -133,6 +133,8 @@ def test_cap_in_all() -> None:
             assert (status, body["code"]) == (503, "connections")
             assert "Retry-After" in headers
             assert refused_metric(running, "connections") == 1
+            told = {(await refusal(running.url))[1]["Retry-After"] for _ in range(8)}
+            assert len(told) >= 4, "they do not all come back at the same moment"
             assert len(clients) == 2
 
     uvloop.run(main())

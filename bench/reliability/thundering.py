@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""1,000 clients lose their server at the same moment: how soon do they speak again as before?
+
+    bench/reliability/thundering.py [--clients 1000] [--gap 30] [--before 20] [--after 30]
+                                    [--signal kill|term] [--out FILE]
+
+A server process with the known wave of the tests, batched as an accelerator's; the clients are the
+shipped Python client, each speaking about every ``--gap`` seconds. The process is killed (or told
+to go: ``term``) and another started at the same port. Printed: how soon all were back, and the time
+to the first sound, refusals and the waits that they ask for included, by seconds since the new
+server was ready. Recovered: from when on every window's p99 is at most twice that of before, or
+0.5 s. Exit status 0 when that is within ten seconds, and nobody was lost.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import resource
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
+
+from kit import served  # noqa: E402
+from machine import kept_waiting  # noqa: E402
+from returning import Member, Start, quantile  # noqa: E402
+
+WINDOW = 2.0
+GOAL = 10.0
+FINE = 0.5
+"""Seconds to the first sound that nobody calls slow."""
+PATIENCE = 90.0
+
+
+@dataclass
+class Outage:
+    """Monotonic seconds."""
+
+    began: float
+    back: float  # the new server was ready
+    everybody: float  # the last client had a session again
+    kept: float  # longest that a thread waited for a core since then
+
+
+def flags(port: int) -> list[str]:
+    return [
+        *("--http-port", "off", "--port", str(port), "--drain-timeout", "5"),
+        *("--max-connections-per-address", "3000", "--max-connections", "3000"),
+    ]
+
+
+async def outage(
+    members: list[Member], args: argparse.Namespace, stack: contextlib.ExitStack
+) -> Outage:
+    voice = {"FAULTY_PACE": "20000", "FAULTY_BATCH": "64"}
+    process, url = stack.enter_context(served(*flags(0), stderr=None, **voice))
+    over = asyncio.Event()
+    talking = []
+    for member in members:  # the first arrival of a crowd is not what is asked about
+        talking.append(asyncio.create_task(member.talk(url, over)))
+        await asyncio.sleep(0.005)
+    async with asyncio.timeout(PATIENCE):
+        while not all(member.connected or member.lost for member in members):
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(args.before)
+    began = time.monotonic()
+    process.send_signal(signal.SIGKILL if args.signal == "kill" else signal.SIGTERM)
+    await asyncio.to_thread(process.wait)
+    port = urlsplit(url).port or 0
+    await asyncio.to_thread(stack.enter_context, served(*flags(port), stderr=None, **voice))
+    back = time.monotonic()
+    with kept_waiting() as kept:
+        async with asyncio.timeout(PATIENCE):
+            while not all(member.moved or member.lost for member in members):
+                await asyncio.sleep(0.05)
+        everybody = max(at for member in members for at in member.moved)
+        await asyncio.sleep(max(0.0, back + args.after - time.monotonic()))
+    over.set()
+    await asyncio.wait(talking, timeout=PATIENCE)
+    return Outage(began, back, everybody, kept.seconds)
+
+
+def windows(starts: list[Start], outage: Outage, seconds: float) -> list[dict[str, Any]]:
+    """Of utterances by when they were asked for, seconds since the new server was ready."""
+    rows = []
+    for number in range(int(seconds / WINDOW)):
+        begin = outage.back + number * WINDOW
+        here = [start for start in starts if begin <= start.asked < begin + WINDOW]
+        row = {"from": number * WINDOW, "utterances": len(here)}
+        rows.append(row | {"p50": quantile(here, 0.5), "p99": quantile(here, 0.99)})
+    return rows
+
+
+def recovered(rows: list[dict[str, Any]], usual: float) -> float:
+    """From when on no window is slower than it should be; infinite when the last one is."""
+    slow = [row["from"] for row in rows if row["p99"] > max(2 * usual, FINE)]
+    return max(slow) + WINDOW if slow else 0.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=1_000)
+    parser.add_argument("--gap", type=float, default=30.0, help="seconds between utterances")
+    parser.add_argument("--before", type=float, default=20.0)
+    parser.add_argument("--after", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--signal", choices=("kill", "term"), default="kill")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
+    members = [
+        Member(random.Random(f"{args.seed} {number}"), args.gap) for number in range(args.clients)
+    ]
+    with contextlib.ExitStack() as stack:
+        met = asyncio.run(outage(members, args, stack))
+    starts = [start for member in members for start in member.starts]
+    before = [start for start in starts if start.asked + start.took < met.began]
+    during = [s for s in starts if s.asked < met.back and s.asked + s.took >= met.began]
+    rows = windows(starts, met, args.after)
+    told = {
+        "clients": args.clients,
+        "before": {
+            "utterances": len(before),
+            "p50": quantile(before, 0.5),
+            "p99": quantile(before, 0.99),
+        },
+        "down": met.back - met.began,
+        "everybody_back": met.everybody - met.back,
+        "interrupted": {"utterances": len(during), "p99": quantile(during, 0.99)},
+        "recovered": recovered(rows, quantile(before, 0.99)),
+        "refused": sum(member.refused for member in members),
+        "lost": [fault for member in members for fault in member.lost],
+        "kept_waiting": met.kept,
+        "windows": rows,
+    }
+    show(told)
+    if args.out:
+        args.out.write_text(json.dumps(told, indent=1) + "\n")
+    return int(told["recovered"] > GOAL or bool(told["lost"]))
+
+
+def show(told: dict[str, Any]) -> None:
+    before = told["before"]
+    print(f"before: {before['utterances']} utterances, first sound p50", end=" ")
+    print(f"{before['p50'] * 1e3:.0f} ms, p99 {before['p99'] * 1e3:.0f} ms")
+    print(f"down for {told['down']:.1f} s; all {told['clients']} back", end=" ")
+    print(f"{told['everybody_back']:.1f} s later; {len(told['lost'])} lost", *told["lost"][:3])
+    print(f"{told['interrupted']['utterances']} asked for while it was down;", end=" ")
+    print(f"refusals: {told['refused']}; kept from a core: {told['kept_waiting']:.2f} s at most")
+    for row in told["windows"]:
+        print(f"  {row['from']:4.0f} s  {row['utterances']:4d} utterances", end="  ")
+        print(f"p50 {row['p50'] * 1e3:6.0f} ms  p99 {row['p99'] * 1e3:6.0f} ms")
+    print(f"recovered after {told['recovered']:.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
