@@ -9,7 +9,8 @@ shipped Python client, each speaking about every ``--gap`` seconds. The process 
 to go: ``term``) and another started at the same port. Printed: how soon all were back, and the time
 to the first sound, refusals and the waits that they ask for included, by seconds since the new
 server was ready. Recovered: from when on every window's p99 is at most twice that of before, or
-0.5 s. Exit status 0 when that is within ten seconds, and nobody was lost.
+0.5 s, and all who had asked before have had their first sound. Exit
+status 0 when that is within ten seconds, and nobody was lost.
 """
 
 import argparse
@@ -99,10 +100,12 @@ def windows(starts: list[Start], outage: Outage, seconds: float) -> list[dict[st
     return rows
 
 
-def recovered(rows: list[dict[str, Any]], usual: float) -> float:
-    """From when on no window is slower than it should be; infinite when the last one is."""
-    slow = [row["from"] for row in rows if row["p99"] > max(2 * usual, FINE)]
-    return max(slow) + WINDOW if slow else 0.0
+def recovered(rows: list[dict[str, Any]], usual: float, heard: float) -> float:
+    """Seconds after which no window is slower than it should be, nor empty, and those who had asked
+    before that have been ``heard``."""
+    most = max(2 * usual, FINE)
+    slow = [row["from"] + WINDOW for row in rows if not row["p99"] <= most]
+    return max([*slow, heard])
 
 
 def main() -> int:
@@ -125,6 +128,7 @@ def main() -> int:
     starts = [start for member in members for start in member.starts]
     before = [start for start in starts if start.asked + start.took < met.began]
     during = [s for s in starts if s.asked < met.back and s.asked + s.took >= met.began]
+    heard = max((s.asked + s.took - met.back for s in during), default=0.0)
     rows = windows(starts, met, args.after)
     told = {
         "clients": args.clients,
@@ -136,7 +140,8 @@ def main() -> int:
         "down": met.back - met.began,
         "everybody_back": met.everybody - met.back,
         "interrupted": {"utterances": len(during), "p99": quantile(during, 0.99)},
-        "recovered": recovered(rows, quantile(before, 0.99)),
+        "heard_again": heard,
+        "recovered": recovered(rows, quantile(before, 0.99), heard),
         "refused": sum(member.refused for member in members),
         "lost": [fault for member in members for fault in member.lost],
         "kept_waiting": met.kept,
@@ -154,8 +159,11 @@ def show(told: dict[str, Any]) -> None:
     print(f"{before['p50'] * 1e3:.0f} ms, p99 {before['p99'] * 1e3:.0f} ms")
     print(f"down for {told['down']:.1f} s; all {told['clients']} back", end=" ")
     print(f"{told['everybody_back']:.1f} s later; {len(told['lost'])} lost", *told["lost"][:3])
-    print(f"{told['interrupted']['utterances']} asked for while it was down;", end=" ")
-    print(f"refusals: {told['refused']}; kept from a core: {told['kept_waiting']:.2f} s at most")
+    print(f"{told['interrupted']['utterances']} asked for before it was up,", end=" ")
+    print(
+        f"all heard {told['heard_again']:.1f} s after that; refusals: {told['refused']};", end=" "
+    )
+    print(f"kept from a core: {told['kept_waiting']:.2f} s at most")
     for row in told["windows"]:
         print(f"  {row['from']:4.0f} s  {row['utterances']:4d} utterances", end="  ")
         print(f"p50 {row['p50'] * 1e3:6.0f} ms  p99 {row['p99'] * 1e3:6.0f} ms")

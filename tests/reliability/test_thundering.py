@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+import pytest
 from kit import served
 from machine import PATIENCE, kept_waiting
 from returning import Member
@@ -26,6 +27,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_house_that_loses_its_server_speaks_again_within_ten_seconds() -> None:
     members = [Member(random.Random(number), gap=0.3, words=2) for number in range(MANY)]
 
