@@ -164,7 +164,7 @@ def cluster(paces: Sequence[float], balance: str = "slack") -> Iterator[Cluster]
 
 def until_answering(port: int) -> None:
     """Wait for HAProxy's page of statistics."""
-    for _ in range(100):
+    for _ in range(round(PATIENCE / 0.05)):
         with contextlib.suppress(OSError):
             fetch(f"http://127.0.0.1:{port}/;csv")
             return
@@ -241,7 +241,7 @@ async def disturbed(
         asyncio.create_task(listen(url, heard, event))
         for heard, event in zip(found, begun, strict=True)
     ]
-    await asyncio.gather(*(asyncio.wait_for(event.wait(), 20) for event in begun))
+    await asyncio.gather(*(asyncio.wait_for(event.wait(), PATIENCE) for event in begun))
     await asyncio.sleep(after)
     told = await asyncio.to_thread(act)
     await asyncio.gather(*tasks)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from live import serve_process
+from machine import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -181,5 +182,5 @@ def test_installed_program_serves_the_page_and_speaks(
 
 
 def fetched(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return bytes(answer.read())

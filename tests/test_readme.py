@@ -93,7 +93,7 @@ def test_example_speaks(server: str, tmp_path: Path) -> None:
     program = tmp_path / "hello.py"
     program.write_text(example_in_readme().replace("ws://127.0.0.1:8080", server))
     result = subprocess.run(
-        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=180
     )
     assert result.returncode == 0, result.stderr
     assert_speech(*tmp_path.glob("*.wav"))
@@ -104,7 +104,7 @@ def test_say_writes_what_readme_says(server: str, tmp_path: Path) -> None:
     (line,) = re.findall(r"^\.venv/bin/playhead (say \".*)$", README, flags=re.MULTILINE)
     command = f"{PLAYHEAD} {line} --url {server}"
     result = subprocess.run(
-        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=180
     )
     assert result.returncode == 0, result.stderr
     assert_speech(*tmp_path.glob("*.wav"))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from machine import PATIENCE
 from playhead.engine.plan import Dispatch, Plan
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
 from playhead.engine.scheduler import Scheduler
@@ -145,7 +146,7 @@ class FakeRunner:
                 assert (kind, utterance) not in self._running
                 self._running.add((kind, utterance))
         self.entered.release()
-        assert self.gate.wait(10.0)
+        assert self.gate.wait(PATIENCE)
 
     def _leave(self, kind: str, utterances: Sequence[int]) -> None:
         with self._lock:

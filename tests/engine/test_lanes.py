@@ -9,6 +9,7 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 from doubles import FRAME, FakeRunner, request
+from machine import PATIENCE
 from playhead.engine import lanes as lanes_module
 from playhead.engine.lanes import NICENESS, Completion, CpuLanes, cpu_limits
 from playhead.engine.plan import Dispatch
@@ -16,7 +17,7 @@ from playhead.engine.policy import LaneLimits
 from playhead.engine.sound import NotSound
 from playhead.engine.types import ChunkWork, Lane, Pcm, StepResult
 
-WAIT = 10.0
+WAIT = PATIENCE
 
 
 class Bench:

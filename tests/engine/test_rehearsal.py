@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from doubles import MODEL, FakeRunner
+from machine import undisturbed
 from playhead.engine import rehearsal
 from playhead.engine.answers import Answer, Hear
 from playhead.engine.clock import monotonic
@@ -133,11 +134,18 @@ def test_work_that_ends_late_leaves_nothing_behind() -> None:
 
 def test_work_that_does_not_come_back_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rehearsal, "ENDS_WITHIN", 0.05)
-    runner = Stuck()
-    runner.gate.clear()
-    assert not rehearse(runner, LANES, monotonic, patience=0.05).known
-    assert len(runner.closed) == MANY - LANES.workers, "those at work are left alone"
-    runner.gate.set()
+
+    def closed() -> int:
+        runner = Stuck()
+        runner.gate.clear()
+        assert not rehearse(runner, LANES, monotonic, patience=0.05).known
+        count = len(runner.closed)
+        runner.gate.set()
+        return count
+
+    # A busy machine may have let fewer begin.
+    left = MANY - LANES.workers
+    assert undisturbed(closed, left.__eq__) == left, "those at work are left alone"
 
 
 def test_lanes_that_work_in_batches_are_shown_few_some_and_many() -> None:

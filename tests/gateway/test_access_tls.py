@@ -38,7 +38,7 @@ def client_context(**options: Any) -> ssl.SSLContext:
 def served(port: int, context: ssl.SSLContext | None = None) -> tuple[bytes, str]:
     """The certificate shown and the TLS version agreed."""
     with (
-        socket.create_connection(("127.0.0.1", port), 5) as raw,
+        socket.create_connection(("127.0.0.1", port), PATIENCE) as raw,
         (context or client_context()).wrap_socket(raw, server_hostname="127.0.0.1") as wrapped,
     ):
         return wrapped.getpeercert(True) or b"", wrapped.version() or ""

@@ -26,7 +26,7 @@ def view(url: str, **options: Any) -> connect:
 
 async def stats(viewer: ClientConnection) -> dict[str, Any]:
     while True:
-        told = json.loads(await asyncio.wait_for(viewer.recv(), 5.0))
+        told = json.loads(await asyncio.wait_for(viewer.recv(), PATIENCE))
         if told["type"] == "stats":
             return dict(told)
 

@@ -265,9 +265,9 @@ def test_a_dead_engine_ends_the_server() -> None:
         async with gateway() as running:
             stop = asyncio.get_running_loop().create_future()
             running.engine.dead = RuntimeError("gone")
-            assert await asyncio.wait_for(_until_stopped(running.server, stop), 3) is True
+            assert await asyncio.wait_for(_until_stopped(running.server, stop), AT_ONCE) is True
             running.engine.dead = None
             stop.set_result(1012)
-            assert await asyncio.wait_for(_until_stopped(running.server, stop), 3) is False
+            assert await asyncio.wait_for(_until_stopped(running.server, stop), AT_ONCE) is False
 
     uvloop.run(main())

@@ -85,11 +85,14 @@ def test_a_gateway_that_stood_still_has_its_listeners_hold_more_and_no_others(
                 await speak(await open_.enter_async_context(client(url, reports=True)))
             streams = known_to_be_steady(engine)
             assert set(streams) == {1, 2}
+            survey = engine._scheduler.survey
             await asyncio.to_thread(stands_still, pids[0])
             await until_lead(engine, streams[1], 2 * SEEN)
-            assert engine._scheduler.survey.lead(streams[1]) <= LeadLimits().unknown
-            others, his = (engine._scheduler.survey.lead(streams[slot]) for slot in (2, 1))
-            assert others < his - SEEN / 2
+            assert survey.lead(streams[1]) <= LeadLimits().unknown
+            # What a busy machine does to the other gateway is forgotten; it was not stopped.
+            async with asyncio.timeout(PATIENCE):
+                while survey.lead(streams[2]) >= survey.lead(streams[1]) - SEEN / 2:
+                    await asyncio.to_thread(stands_still, pids[0])
 
     asyncio.run(main())
 

@@ -76,7 +76,7 @@ async def ends(server: GatewayServer, way: Way, port: int) -> Counter[str]:
         return not (len(server.hub.registry) or server.peers or server.hub.routes)
 
     await asyncio.to_thread(way, port)
-    await eventually(quiet, 10)
+    await eventually(quiet)
     await asyncio.sleep(0.05)  # what ran last has to return
     return left_over()
 

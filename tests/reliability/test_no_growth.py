@@ -89,7 +89,7 @@ async def held(server: GatewayServer) -> tuple[int, int]:
     def quiet() -> bool:
         return not (len(server.hub.registry) or server.peers or server.hub.routes)
 
-    await eventually(quiet, 10)
+    await eventually(quiet)
     await asyncio.sleep(0.05)
     gc.collect()
     return reachable(gc.get_objects())

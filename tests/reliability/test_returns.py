@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from kit import Bare, client, served
 from live import sound
-from machine import AT_ONCE
+from machine import PATIENCE
 from playhead.gateway import messages as m
 from websockets.exceptions import ConnectionClosed
 
@@ -74,7 +74,7 @@ def test_of_two_that_return_at_once_one_has_the_session_and_all_of_the_sound() -
         assert np.array_equal(np.frombuffer(b"".join(heard), "<f4"), sound(TEXT))
 
     with served() as (_, url):
-        asyncio.run(asyncio.wait_for(main(url), AT_ONCE))
+        asyncio.run(asyncio.wait_for(main(url), PATIENCE))
 
 
 def test_a_whole_house_that_is_cut_off_comes_back_at_once() -> None:
@@ -104,4 +104,4 @@ def test_a_whole_house_that_is_cut_off_comes_back_at_once() -> None:
                 assert np.array_equal(whole, sound(text)), text
 
     with served(*flags, FAULTY_PACE="2000", FAULTY_BATCH="32") as (_, url):
-        asyncio.run(asyncio.wait_for(main(url), AT_ONCE))
+        asyncio.run(asyncio.wait_for(main(url), PATIENCE))

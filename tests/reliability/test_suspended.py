@@ -58,14 +58,14 @@ def test_who_was_away_has_the_rest_of_its_grace_to_come_back(
     back."""
 
     async def main() -> None:
-        async with live_server(WaveRunner(200.0), grace=2.0) as address:
+        async with live_server(WaveRunner(200.0), grace=3.0) as address:
             url = address + "/v1/session"
             async with client(url) as bare, client(url) as late:
                 origin, other = await cut(bare), await cut(late)
             suspended(monkeypatch, HOUR)
             async with client(url, resume=origin, greeted=False) as back:
                 assert (await back.until(m.Ready)).resumed
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(3.3)
             async with client(url, resume=other, greeted=False) as back:
                 refused = await back.until(m.ErrorEvent)
                 assert (refused.code, refused.recovered) == ("resume_failed", False)

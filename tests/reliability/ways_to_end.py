@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from machine import PATIENCE
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
@@ -75,7 +76,7 @@ class Talker:
 def ask(port: int, request: bytes, most: int | None = None) -> bytes:
     """Plain HTTP: everything that comes back, to the end, or until there are ``most`` bytes."""
     answer = b""
-    with socket.create_connection(("127.0.0.1", port), 10) as plain:
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
         plain.sendall(request)
         with contextlib.suppress(ConnectionError):
             while most is None or len(answer) < most:
@@ -207,7 +208,7 @@ def a_flood(port: int) -> None:
 
 def one_that_does_not_read(port: int) -> None:
     """Its output is bounded, so it is told and cut."""
-    with socket.create_connection(("127.0.0.1", port), 10) as plain:
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         plain.sendall(get("/v1/session", *UPGRADE))
         while b"\r\n\r\n" not in plain.recv(4096):
@@ -238,7 +239,7 @@ def plain_http(port: int) -> None:
 
 def half_open(port: int) -> None:
     for beginning in (b"", b"GET / HT"):
-        with socket.create_connection(("127.0.0.1", port), 10) as plain:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
             plain.sendall(beginning)
             with contextlib.suppress(ConnectionError):
                 plain.recv(1)
