@@ -200,6 +200,8 @@ UNSHOWN = {
     "playhead_build_info",  # what instances are chosen by
     "playhead_lane_items",  # the sum of the batches, which are shown
     "playhead_loop_lag_last_seconds",  # one sample of what is shown as a distribution
+    "playhead_background_multiprocessors",  # off by default, and of no use beside other settings
+    "playhead_background_switches",
     "playhead_gpu_memory_bytes",  # what the memory in use is held against by an alert
 }
 
