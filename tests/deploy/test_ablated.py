@@ -22,7 +22,7 @@ from playhead.engine.types import Lane
     [
         ("lanes", (), (1, 4, 8, 16, 32, 64)),
         ("partitions-48", (48,), (1, 4, 8, 16, 32, 64)),
-        ("partitions-auto", (24, 32, 48, 64, 0), (1, 4, 8, 16, 32, 64)),
+        ("partitions-auto", (24, 32, 48, 64, 80, 0), (1, 4, 8, 16, 32, 64)),
         ("background-128", (), (1, 4, 8, 16, 32, 64, 128)),
     ],
 )

@@ -140,7 +140,8 @@ def test_parts_to_choose_from_lie_within_each_other() -> None:
     step = places(lanes.streams[Lane.LM], graph=True)
     assert [len(small), len(large)] == [SIZE, 2 * SIZE]
     assert small < large < whole
-    assert step == whole - small
+    assert step <= whole - small  # what no group holds may have to be left out
+    assert len(whole - small - step) < 8
     assert len(step) == lanes.counts[Lane.LM]
 
 
@@ -153,6 +154,6 @@ def test_a_lane_that_changes_its_part_in_mid_speech_says_the_same(
     alone = say(kit.tiny_runner(made), 1, "One two three", seed=1).sound
     model = kit.tiny_runner(made, replace(kit.SMALL, parts=sizes))
     assert model._lanes._chosen is not None
-    monkeypatch.setattr(model._lanes._chosen._splits, "choose", lambda _: next(turns))
+    monkeypatch.setattr(model._lanes._chosen._splits, "choose", lambda *_: next(turns))
     found = say(model, 1, "One two three", seed=1).sound
     assert abs(found - alone).max() <= CLOSE

@@ -23,9 +23,10 @@ class ChosenLane:
         splits: Splits,
         clock: Callable[[], float],
         frame_seconds: float,
+        streams: Callable[[], int],
     ) -> None:
-        """``lanes`` by the sizes of ``splits``."""
-        self.lanes = lanes
+        """``lanes`` by the sizes of ``splits``. ``streams`` counts those that are open."""
+        self.lanes, self._streams = lanes, streams
         self._splits, self._clock, self._frame_seconds = splits, clock, frame_seconds
         self._lock = threading.Lock()
         self._at_work = 0
@@ -58,7 +59,7 @@ class ChosenLane:
         with self._lock:
             now = self._clock()
             if not self._at_work:
-                self._size = self._splits.choose(now)
+                self._size = self._splits.choose(now, self._streams())
             self._at_work += 1
             return now, self.lanes[self._size]
 

@@ -1,6 +1,6 @@
 """Both codec lanes on a CUDA device: for urgent chunks, and for the others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +35,7 @@ class CodecLanes:
         streams: LaneStreams,
         capture: Capture,
         sample_rate: int,
+        open_streams: Callable[[], int],
     ) -> None:
         """``codes`` as of ``CodecLane``; ``sample_rate`` in Hz. Graphs are captured at the start or
         never: capturing allocates and waits, which stops what the device does for others."""
@@ -62,7 +63,7 @@ class CodecLanes:
                 parts[size] = captured(name, sizes.background, stream)
         splits = Splits(tuple(parts), streams.total, monotonic())
         frame_seconds = codec.decoder.config.frame_samples / sample_rate
-        self._chosen = ChosenLane(parts, splits, monotonic, frame_seconds)
+        self._chosen = ChosenLane(parts, splits, monotonic, frame_seconds, open_streams)
 
     @property
     def every(self) -> tuple[CodecLane, ...]:

@@ -151,7 +151,13 @@ class CudaRunner(Qwen3Runner):
         compiled()
         sizes = Sizes(buckets.urgent, buckets.background, LADDER)
         self._lanes = CodecLanes(
-            parts.codec, parts.loop.table.codes, sizes, lanes, capture, parts.sample_rate
+            parts.codec,
+            parts.loop.table.codes,
+            sizes,
+            lanes,
+            capture,
+            parts.sample_rate,
+            lambda: len(self._streams),
         )
         self.uncaptured = Uncaptured()  # everything from here on is a graph
         torch.cuda.synchronize(device)

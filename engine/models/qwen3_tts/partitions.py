@@ -27,7 +27,7 @@ BACKGROUND: tuple[int, ...] = ()
 sizes are prepared and one of them is chosen by load (``splits.py``), ``WHOLE`` last where it is one
 of them. None: lanes share the device, the default until parts have been measured
 (``bench/gpu/ablations.py --start partitions-N`` and ``partitions-auto``)."""
-AUTO = (24, 32, 48, 64, WHOLE)
+AUTO = (24, 32, 48, 64, 80, WHOLE)
 """To choose from: each costs the capture of a lane's graphs and their memory."""
 STEP = 8
 """Parts come in whole groups of this many multiprocessors (compute capability 9.0)."""
@@ -90,15 +90,16 @@ def lane_streams(
         if size != WHOLE or len(sizes) == 1:
             check_size(size, total)
     divided = _Device(_driver(), device)
-    taken, rest = divided.one(sizes[0]) if len(sizes) == 1 else divided.nested(sizes)
+    taken, left = divided.one(sizes[0]) if len(sizes) == 1 else divided.nested(sizes)
+    lm, rest = divided.rest(left, priorities[Lane.LM])
     first = priorities[Lane.BACKGROUND]
     parts = {size: divided.stream(part, first) for size, part in taken.items()}
     streams = {
-        Lane.LM: divided.stream(rest, priorities[Lane.LM]),
+        Lane.LM: lm,
         Lane.BACKGROUND: parts[sizes[0]],
         Lane.URGENT: divided.stream([], priorities[Lane.URGENT]),
     }
-    counts = {Lane.LM: _size(rest), Lane.BACKGROUND: sizes[0], Lane.URGENT: 0}
+    counts = {Lane.LM: rest, Lane.BACKGROUND: sizes[0], Lane.URGENT: 0}
     return LaneStreams(streams, counts, parts if len(parts) > 1 else {}, total)
 
 
@@ -139,6 +140,17 @@ class _Device:
                 )
         left = groups[sizes[0] // STEP :]
         return parts, [*left, rest] if _size([rest]) else left
+
+    def rest(self, left: Part, priority: int) -> tuple[torch.cuda.Stream, int]:
+        """A stream on what is left, and how much that is. What remains beside a division's groups
+        may be of another kind than these, and the driver then refuses both as one part: it is left
+        out."""
+        try:
+            return self.stream(left, priority), _size(left)
+        except PartitionError:
+            if len(left) < 2:
+                raise
+            return self.stream(left[:-1], priority), _size(left[:-1])
 
     def stream(self, part: Part, priority: int) -> torch.cuda.Stream:
         """Whose kernels keep to ``part``."""

@@ -3,7 +3,10 @@
 Pure: times (seconds) are told. A part that is too small lets streams run dry; one that is larger
 than it need be takes multiprocessors from the LM lane. Judged by what was measured lately: how many
 seconds of speech are asked of the lane each second against what a part yields when its batches are
-full, for what share of the time the lane was at work, and how much slack its chunks had left.
+full, for what share of the time the lane was at work, and how much slack its chunks had left; and
+by how many streams are open, each of which will ask for a second of speech a second: a crowd that
+has just come is not heard in what is decoded yet. A stream whose listener has paused counts too:
+then the LM lane has less to do as well.
 """
 
 from collections import deque
@@ -159,9 +162,10 @@ class Splits:
         self._window.add(done)
         self._yields.note(self.size, done)
 
-    def choose(self, now: float) -> int:
-        """The part for what is dispatched from ``now`` on."""
+    def choose(self, now: float, streams: int = 0) -> int:
+        """The part for what is dispatched from ``now`` on, when so many ``streams`` are open."""
         load = self._window.load(now)
+        load = load._replace(demand=max(load.demand, float(streams)))
         short = self._short(load)
         if short or not self._calm(load):
             self._calm_since = now

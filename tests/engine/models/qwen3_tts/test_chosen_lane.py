@@ -50,8 +50,10 @@ class Turns:
         self.asked = 0
         self.at_work = 0
         self.done: list[Done] = []
+        self.told = threading.Semaphore(0)
 
-    def choose(self, _: float) -> int:
+    def choose(self, _: float, streams: int) -> int:
+        assert streams == 7
         assert self.at_work == 0, "another part was chosen while one was at work"
         self.asked += 1
         self.switches += 1
@@ -60,13 +62,14 @@ class Turns:
 
     def note(self, done: Done) -> None:
         self.done.append(done)
+        self.told.release()
 
 
 def lab() -> tuple[ChosenLane, dict[int, Lane], Turns]:
     made = {24: Lane(), 48: Lane()}
     turns = Turns(made)
     times: Iterator[float] = iter(range(1000))
-    chosen = ChosenLane(made, turns, lambda: float(next(times)), 0.08)  # type: ignore[arg-type]
+    chosen = ChosenLane(made, turns, lambda: float(next(times)), 0.08, lambda: 7)  # type: ignore[arg-type]
     return chosen, made, turns
 
 
@@ -109,8 +112,8 @@ def test_no_other_part_is_taken_while_anything_is_at_work() -> None:
     assert turns.asked == 1
     assert lanes[48].began == [0, 1, 2]
     lanes[48].go.release(2)
-    while len(turns.done) < 2:  # the third holds the part still
-        assert any(thread.is_alive() for thread in threads)
+    for _ in range(2):  # the third holds the part still
+        assert turns.told.acquire(timeout=PATIENCE)
     lanes[48].go.release()
     for thread in threads:
         thread.join(PATIENCE)
@@ -133,10 +136,15 @@ def test_a_dispatch_that_fails_holds_no_part_and_is_not_counted() -> None:
 
 def test_the_real_choice_begins_on_all_of_the_device() -> None:
     lanes: dict[int, Any] = {24: Lane(), WHOLE: Lane()}
-    clock = SimpleNamespace(now=0.0)
-    chosen = ChosenLane(lanes, Splits(tuple(lanes), 132, 0.0), lambda: clock.now, 0.08)
+    clock = SimpleNamespace(now=0.0, streams=0)
+    chosen = ChosenLane(
+        lanes, Splits(tuple(lanes), 132, 0.0), lambda: clock.now, 0.08, lambda: clock.streams
+    )
     decode(chosen, 0)
     clock.now = 6.0
     decode(chosen, 1)
     assert (lanes[WHOLE].began, lanes[24].began) == ([0], [1])
     assert (chosen.part, chosen.switches) == (24, 1)
+    clock.now, clock.streams = 7.0, 700
+    decode(chosen, 2)
+    assert (chosen.part, chosen.switches) == (WHOLE, 2)

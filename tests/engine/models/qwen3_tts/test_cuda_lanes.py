@@ -399,7 +399,8 @@ def test_a_lane_that_changes_its_part_all_the_time_says_the_same(
     assert chosen is not None
     turns, used = cycle(PARTS), Counter[int]()
 
-    def choose(_: float) -> int:
+    def choose(_: float, streams: int) -> int:
+        assert streams == len(numbers)
         used[size := next(turns)] += 1
         return size
 
@@ -443,7 +444,7 @@ def test_fewer_parts_are_prepared_where_not_all_fit() -> None:
     whole, half, least = replace(SMALL, parts=partitions.AUTO).plans()
     assert whole.parts == partitions.AUTO
     assert half.parts == least.parts == (partitions.AUTO[0], partitions.AUTO[-1])
-    assert [plan.captures - len(plan.lm.steps) for plan in (whole, half)] == [3 + 5, 3 + 2]
+    assert [plan.captures - len(plan.lm.steps) for plan in (whole, half)] == [3 + 6, 3 + 2]
     assert SMALL.captures == len(SMALL.lm.steps) + 4
     fixed = replace(SMALL, parts=(24,)).plans()
     assert {plan.parts for plan in fixed} == {(24,)}

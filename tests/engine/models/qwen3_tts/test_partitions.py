@@ -100,7 +100,7 @@ class Driver:
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
 
     def __init__(self, total: int = 132, groups: int = 16) -> None:
-        self._total, self._groups = total, groups
+        self._total, self._groups, self.picky = total, groups, False
         self.made: list[tuple[Part, int]] = []
 
     def cuDeviceGet(self, index: int) -> tuple[int, int]:
@@ -120,6 +120,8 @@ class Driver:
 
     def cuDevResourceGenerateDesc(self, part: list[Resource], count: int) -> tuple[int, Part]:
         assert count == len(part)
+        if self.picky and len({resource.sm.smCount for resource in part}) > 1:
+            return Answer.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, frozenset()
         return 0, frozenset().union(*(resource.where for resource in part))
 
     def cuGreenCtxCreate(self, part: Part, handle: int, flags: int) -> tuple[int, Part]:
@@ -180,6 +182,22 @@ def test_parts_to_choose_from_lie_within_each_other(driver: Driver) -> None:
 def test_nothing_may_be_left_over(driver: Driver) -> None:
     driver._total = 128
     assert lane_streams(CPU, PRIORITIES, (24, 32)).counts[Lane.LM] == 104
+
+
+def test_a_remainder_that_does_not_go_with_the_groups_is_left_out(driver: Driver) -> None:
+    driver.picky = True
+    lanes = lane_streams(CPU, PRIORITIES, (24, 32))
+    assert lanes.counts[Lane.LM] == 104
+    assert where(driver, lanes.streams[Lane.LM]) == (104, PRIORITIES[Lane.LM])
+
+
+def test_a_remainder_alone_that_is_refused_is_told(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Answer.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
+    monkeypatch.setattr(driver, "cuGreenCtxCreate", lambda *_: (refused, None))
+    with pytest.raises(PartitionError, match="INVALID_RESOURCE_CONFIGURATION"):
+        lane_streams(CPU, PRIORITIES, (24,))
 
 
 def test_parts_that_the_device_does_not_give_are_refused(driver: Driver) -> None:

@@ -181,6 +181,19 @@ def test_yields_are_by_size_until_seen() -> None:
     assert yields.of(24) == pytest.approx(480.0, rel=0.01)  # in proportion to what was seen
 
 
+def test_a_crowd_counts_as_soon_as_it_is_there() -> None:
+    """Before any of it has been decoded; and a part is kept for those that are silent for now."""
+    chosen = Splits(SIZES, DEVICE, 0.0)
+    chosen._take(0, 0.0)
+    assert chosen.choose(1.0, streams=640) == 24
+    assert chosen.choose(1.1, streams=700) == 32
+    assert chosen.choose(1.2, streams=1200) == 32  # has not settled
+    assert chosen.choose(1.4, streams=1200) == 64
+    assert {chosen.choose(1.4 + turn, streams=1200) for turn in range(20)} == {64}
+    assert chosen.choose(22.0, streams=300) == 64
+    assert chosen.choose(27.1, streams=300) == 48
+
+
 def test_mean_slack_is_of_those_that_have_one() -> None:
     assert mean_slack([None, None]) is None
     assert mean_slack([0.5, None, 1.5]) == 1.0
