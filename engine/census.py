@@ -90,8 +90,9 @@ class Census:
         for stream in self._streams.values():
             if stream.away_since is None and not (head := stream.playhead).frozen:
                 playing += 1
-                if (held := head.runway(now)) < SAFE and not (stream.dead or stream.spoken):
-                    lacking += SAFE - held
+                safe = min(SAFE, stream.learner.limit)  # nobody is made to hold more
+                if (held := head.runway(now)) < safe and not (stream.dead or stream.spoken):
+                    lacking += safe - held
             elif stream.away_since is not None:
                 playing += places.takes_part(stream, now)
         self._playing, self._missing = playing, lacking

@@ -5,6 +5,7 @@ measures others makes another table.
 """
 
 import math
+import random
 from dataclasses import dataclass, field, replace
 
 from playhead.engine.capacity import Capacity
@@ -31,6 +32,8 @@ class CostTable:
     prompt: float = 0.0  # to read one new stream's text, beside a step
     turn_fixed: float = 0.0  # of the engine's thread, for one turn
     turn_each: float = 0.0  # and for each step, chunk and report that it takes or hands over
+    decode_each: float = 0.0  # of each chunk in a codec batch, whatever its size
+    spread: float = 0.0  # of a piece's time: standard deviation of its logarithm
 
     def step_frames(self, streams: int) -> int:
         """Frames that each running stream gets of one LM step of ``streams``."""
@@ -42,11 +45,19 @@ class CostTable:
         times = self.step_frames(streams) if self.ahead_from else 1
         return times * made + self.prompt * new
 
-    def decode(self, lane: Lane, audio: float) -> float:
-        """A codec batch of ``audio`` seconds in all."""
+    def decode(self, lane: Lane, audio: float, chunks: int = 1, sizes: int = 1) -> float:
+        """A codec batch of ``audio`` seconds in all, in ``chunks`` of so many different sizes."""
+        each = self.decode_each * chunks
         if lane is Lane.URGENT:
-            return self.decode_fixed + audio / self.urgent_rate
-        return self.decode_fixed * self.background_slowdown + audio / self.background_rate
+            return self.decode_fixed * sizes + each + audio / self.urgent_rate
+        fixed = self.decode_fixed * self.background_slowdown
+        return fixed * sizes + each + audio / self.background_rate
+
+    def luck(self, rng: random.Random) -> float:
+        """By what factor a piece takes longer than its costs say, 1 on average."""
+        if not self.spread:
+            return 1.0
+        return rng.lognormvariate(-(self.spread**2) / 2, self.spread)
 
     def rehearsed(self) -> Capacity:
         """What a rehearsal on such a machine would find."""
@@ -66,7 +77,7 @@ class CostTable:
             return
         for frames in self.model.chunk_frames:
             audio = batch * frames * frame
-            capacity.note(lane, self.decode(lane, audio), batch, audio)
+            capacity.note(lane, self.decode(lane, audio, batch), batch, audio)
 
 
 def smaller(table: CostTable, times: int) -> CostTable:
@@ -163,4 +174,26 @@ def cpu(cores: int = 2) -> CostTable:
         urgent_rate=102.0,
         background_rate=102.0,
         background_slowdown=1.0,
+    )
+
+
+def cpu_served() -> CostTable:
+    """The bundled voice as `playhead serve` speaks it in a crowd on two cores that it shares with
+    its own event loop and those who listen: 28,000 chunks and 5,900 steps of two minutes at 22
+    utterances a second (bench/reliability/overload_warm.py, 2026-11-30). A batch is decoded size by
+    size; the first step of a text reads a sentence, the later ones mostly hand out what is there.
+    """
+    return replace(
+        cpu(2),
+        name="bundled voice as served on two shared cores",
+        step_fixed=1.6e-3,
+        step_per_stream=0.0,
+        prompt=16e-3,
+        decode_fixed=4.6e-3,
+        decode_each=4.1e-3,
+        urgent_rate=80.0,
+        background_rate=80.0,
+        turn_fixed=0.3e-3,
+        turn_each=30e-6,
+        spread=0.3,
     )

@@ -21,7 +21,7 @@ from playhead.engine.sim_client import Call, Caller, draw_frames, poisson
 from playhead.engine.sim_device import Device
 from playhead.engine.sim_listener import Mix
 from playhead.engine.sim_outcome import Outcome
-from playhead.engine.types import AudioChunk, Finished, Lane, Pcm, StepResult
+from playhead.engine.types import AudioChunk, Finished, Lane, StepResult
 
 REPORT_EVERY = 0.250
 """Seconds between two reports of a player whose state does not change, unless told otherwise."""
@@ -72,6 +72,7 @@ class Simulator:
         self._host_free = 0.0  # when the turn that is being taken is over
         self._handled = 0  # steps, chunks and reports since the last turn
         self._end = scenario.warmup + scenario.window
+        self._luck = random.Random(f"pieces {scenario.seed}")
         self._hash = hashlib.sha256()
         self._outcome = Outcome()
         self._held = 0.0
@@ -164,11 +165,13 @@ class Simulator:
 
     def _start(self, dispatch: Dispatch, now: float) -> None:
         if dispatch.lane is Lane.LM:
-            new = sum(self._calls[utterance].stepped == 0 for utterance in dispatch.steps)
-            work = self._costs.step(len(dispatch.steps), new)
+            new = [u for u in dispatch.steps if self._calls[u].stepped == 0]
+            work = self._costs.step(len(dispatch.steps), len(new))
         else:
-            audio = sum(chunk.frames for chunk in dispatch.chunks) * self._frame
-            work = self._costs.decode(dispatch.lane, audio)
+            frames = [chunk.frames for chunk in dispatch.chunks]
+            audio, sizes = sum(frames) * self._frame, len(set(frames))
+            work = self._costs.decode(dispatch.lane, audio, len(frames), sizes)
+        work *= self._costs.luck(self._luck)
         self._device.start(dispatch, work, now)
         self._await_device(now)
 
@@ -190,9 +193,7 @@ class Simulator:
             self._scheduler.commit_steps(dispatch, results, now - dispatch.started, now)
             return
         samples = self._costs.model.frame_samples
-        pcm: list[Pcm | BaseException] = [
-            np.broadcast_to(_SILENCE, chunk.frames * samples) for chunk in dispatch.chunks
-        ]
+        pcm = [np.broadcast_to(_SILENCE, each.frames * samples) for each in dispatch.chunks]
         self._scheduler.commit_chunks(dispatch, pcm, now - dispatch.started, now)
 
     def _step(self, utterance: int, frames: int) -> StepResult:
@@ -261,9 +262,8 @@ class Simulator:
             return
         self._watch(call)
         if periodic:
-            self._at(
-                now + self.scenario.report_every, lambda t: self._report(call, t, periodic=True)
-            )
+            due = now + self.scenario.report_every
+            self._at(due, lambda t: self._report(call, t, periodic=True))
 
     def _reported(self, call: Call, report: object, now: float) -> None:
         self._scheduler.report(report, now)  # type: ignore[arg-type]
