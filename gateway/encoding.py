@@ -2,21 +2,28 @@
 
 One :class:`EncoderPipe` per utterance owns its stateful encoder. Cheap encoders run inline.
 Dear ones run on a shared thread pool, at most one job per utterance at a time, so that the
-encoder is never entered twice and the order of events is kept. A fault of one encoder ends
-that utterance alone.
+encoder is never entered twice and the order of events is kept. A fault of one encoder, or that it
+does not come back, ends that utterance alone.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from playhead.codecs.base import Encoded, Encoder
 from playhead.engine.types import AudioChunk, EngineEvent, Finish, Finished, TextWarning
+from playhead.gateway.encoder_threads import EncoderThreads
 
 log: Final = logging.getLogger("playhead.gateway.encoding")
+
+LOOK: Final = 1.0
+"""Seconds between two looks at an encoder that works."""
+LOOKS: Final = 10
+"""As many later it is given up. Only looks that were made count: a process that stood still finds
+everything late."""
 
 _PLAYED_TO_THE_END: Final = (Finish.COMPLETE, Finish.LENGTH_BUDGET)
 
@@ -32,7 +39,7 @@ class EncodedAudio:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFailed:
-    """The encoder raised; nothing more comes out of this pipe."""
+    """The encoder raised, or did not come back; nothing more comes out of this pipe."""
 
     utterance: int
     message: str
@@ -45,7 +52,7 @@ class EncoderPipe:
     """Turns one utterance's engine events into :data:`PipeOutput`, in the order given.
 
     ``emit`` is called on the event loop with one or more outputs at a time, and never after
-    :meth:`close`. ``executor`` None runs the encoder inline.
+    :meth:`close`. ``threads`` None runs the encoder inline.
     """
 
     def __init__(
@@ -54,15 +61,17 @@ class EncoderPipe:
         encoder: Encoder,
         emit: Callable[[int, Sequence[PipeOutput]], None],
         *,
-        executor: Executor | None = None,
+        threads: EncoderThreads | None = None,
     ) -> None:
         self._utterance = utterance
         self._encoder = encoder
         self._emit = emit
-        self._executor = executor
+        self._threads = threads
         self._waiting: list[EngineEvent] = []
         self._busy = False
         self._closed = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._looks = 0
 
     def push(self, event: EngineEvent) -> None:
         """Accept the next event of this utterance. Event loop only."""
@@ -79,16 +88,36 @@ class EncoderPipe:
 
     def _run(self) -> None:
         batch, self._waiting = self._waiting, []
-        if self._executor is None:
+        if self._threads is None:
             self._deliver(self._encode(batch))
             return
         self._busy = True
+        self._looks = 0
+        work = self._threads.submit(self._encode, batch)
+        asyncio.wrap_future(work).add_done_callback(self._done)
+        self._look_later(work)
+
+    def _look_later(self, work: Future[list[PipeOutput]]) -> None:
         loop = asyncio.get_running_loop()
-        job = loop.run_in_executor(self._executor, self._encode, batch)
-        job.add_done_callback(self._done)
+        self._alarm = loop.call_later(LOOK, self._look, work)
+
+    def _look(self, work: Future[list[PipeOutput]]) -> None:
+        """Give up an encoder that has worked for too long. One that waits for a thread has not."""
+        self._looks += work.running()
+        if self._looks < LOOKS:
+            self._look_later(work)
+            return
+        assert self._threads is not None, "who works inline is never looked at"
+        self._threads.write_off(work)
+        log.error("the wire encoder of utterance %d does not come back", self._utterance)
+        if not self._closed:
+            self._deliver([EncoderFailed(self._utterance, "it does not come back")])
 
     def _done(self, job: asyncio.Future[list[PipeOutput]]) -> None:
         self._busy = False
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         if job.cancelled() or self._closed:
             return
         self._deliver(job.result())

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -12,6 +11,7 @@ from playhead.engine import clock
 from playhead.engine.types import EngineEvent, Finished
 from playhead.gateway.access import Grant
 from playhead.gateway.door import EngineDoor
+from playhead.gateway.encoder_threads import EncoderThreads
 from playhead.gateway.encoding import EncoderPipe, PipeOutput
 from playhead.gateway.host import Outlet, SessionHost
 from playhead.gateway.metered import MeteredEncoder
@@ -25,7 +25,6 @@ from playhead.gateway.session_queue import Fault
 POLICY_VIOLATION: Final = 1008
 REVOKED: Final = Fault("revoked", "the API key of this session is no longer valid")
 
-ENCODERS: Final = "encoder"
 """What the names of the encoder threads begin with."""
 
 
@@ -47,7 +46,7 @@ class Hub:
         self.counters: Counter[str] = Counter()  # of sessions that have ended
         self.drain_deadline: float | None = None
         self._routes: dict[int, SessionHost] = {}
-        self._threads = ThreadPoolExecutor(encoder_threads, thread_name_prefix=ENCODERS)
+        self._threads = EncoderThreads(encoder_threads)
         self.engine = open_engine(self.deliver)
 
     # -- engine to sessions -----------------------------------------------------------------
@@ -150,7 +149,7 @@ class Hub:
     ) -> EncoderPipe:
         """An encoder of its own for an utterance, inline when that is cheap enough."""
         rate = self.facts.model_rate
-        executor = None if codecs.is_cheap(wire_format, rate) else self._threads
+        threads = None if codecs.is_cheap(wire_format, rate) else self._threads
         codec = wire_format.codec
         encoder = MeteredEncoder(
             codecs.encoder(wire_format, rate),
@@ -158,9 +157,9 @@ class Hub:
             self.metrics.encoder_cpu.labels(codec),
             self.metrics.encoded.labels(codec),
             # A thread's own time costs a system call: many times what a cheap encoder takes.
-            clock.monotonic if executor is None else clock.thread_cpu,
+            clock.monotonic if threads is None else clock.thread_cpu,
         )
-        return EncoderPipe(utterance, encoder, emit, executor=executor)
+        return EncoderPipe(utterance, encoder, emit, threads=threads)
 
     def drain(self, deadline: float, now: float) -> None:
         """Sessions take nothing new from now on, and speak until ``deadline``."""

@@ -21,9 +21,9 @@ from playhead.gateway.access_guard import Guard
 from playhead.gateway.agent import Agent
 from playhead.gateway.allocator import keep_thresholds
 from playhead.gateway.api.listener import open_api
+from playhead.gateway.encoder_threads import NAME as ENCODERS
 from playhead.gateway.engines import EngineSource, find_engine
 from playhead.gateway.gpu import GpuCollector
-from playhead.gateway.hub import ENCODERS
 from playhead.gateway.limits import Limits
 from playhead.gateway.listen import ListenError, Listeners, listen
 from playhead.gateway.models import StartError as StartError
