@@ -17,6 +17,7 @@ class LaneStats:
     items: int
     sojourn_p95: float
     batches: tuple[int, ...] = ()  # dispatches by size, see meters.BATCH_BOUNDS
+    workers: int = 1  # dispatches that may be at work at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +89,5 @@ def _lane(scheduler: Scheduler, lane: Lane) -> LaneStats:
         items=meter.items,
         sojourn_p95=meter.sojourn.quantile(0.95),
         batches=tuple(meter.batches),
+        workers=min(scheduler.lanes.workers, scheduler.lanes.slots[lane]),
     )

@@ -149,6 +149,7 @@ def _lane(picture: EnginePicture, lane: Lane) -> dict[str, Any]:
     slack = picture.slack.get(lane)
     return {
         "running": [list(batch[:SHOWN]) for batch in running[:SHOWN]],
+        "workers": counted.workers,
         "batches": counted.running,
         "waiting": counted.waiting,
         "busy": _ms(counted.busy_seconds),

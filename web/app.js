@@ -208,14 +208,19 @@ function connect() {
   updateButtons();
   updateText();
   Object.assign(window, { playhead: client }); // for people with an open console
-  client.connect().catch((error) => {
-    if (byId("notice").hidden) notice(error.message);
+  const made = client;
+  made.connect().catch((error) => {
+    if (made === client && byId("notice").hidden) notice(error.message);
   });
 }
 
 async function offerCodecs() {
   const known = await decodable();
   for (const option of byId("codec").options) option.disabled = !known.includes(option.value);
+}
+
+function showSpeed() {
+  byId("speed-value").textContent = `${Number(byId("speed").value).toFixed(1)}×`;
 }
 
 function save() {
@@ -236,9 +241,7 @@ byId("save").addEventListener("click", save);
 byId("text").addEventListener("input", updateText);
 byId("codec").addEventListener("change", connect);
 byId("notice-close").addEventListener("click", () => notice(""));
-byId("speed").addEventListener("input", () => {
-  byId("speed-value").textContent = `${Number(byId("speed").value).toFixed(1)}×`;
-});
+byId("speed").addEventListener("input", showSpeed);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
@@ -257,6 +260,7 @@ observer.addEventListener("stats", ({ detail }) => stage.see(detail));
 observer.addEventListener("refused", ({ detail }) => notice(detail.text, "warning"));
 networkControls(weather, (on) => { client.reporting = on; });
 showSnippets(server.href.replace(/\/$/u, ""));
+showSpeed();
 connect();
 offerCodecs();
 observer.open();

@@ -20,9 +20,11 @@ const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toF
 /** @param {Weather} weather @param {(on: boolean) => void} setReporting */
 export function networkControls(weather, setReporting) {
   for (const radio of radios("network")) {
+    if (radio.checked) weather.set(radio.value); // a browser that comes back remembers
     radio.addEventListener("change", () => weather.set(radio.value));
   }
   const button = byId("stall");
+  button.disabled = false;
   button.addEventListener("click", () => {
     weather.stall(STALL_MS);
     button.disabled = true;

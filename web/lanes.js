@@ -12,8 +12,8 @@ const BUSY_MS = 3000;  // busy time is told when work ends, so in lumps
 const READABLE_MS = 300;
 
 /**
- * @typedef {{batches: number, running: number[][], waiting: number, busy: number, items: number,
- *   slack?: number | null}} LaneNow
+ * @typedef {{workers: number, batches: number, running: number[][], waiting: number, busy: number,
+ *   items: number, slack?: number | null}} LaneNow
  * @typedef {{time: number, lanes: Record<string, LaneNow>}} Stats
  * @typedef {{running: string, waiting: string, batch: string, slack: string, busy: string}} Words
  *   a lane now, as it is written
@@ -29,7 +29,7 @@ export function laneWords(pictures) {
   const recent = pictures.filter(({ time }) => time >= last.time - NOW_MS);
   const batch = Math.max(...recent.flatMap(({ lane }) => lane.running.map(({ length }) => length)), 0);
   const slack = recent.findLast(({ lane }) => typeof lane.slack === "number")?.lane.slack;
-  const share = (last.lane.busy - first.lane.busy) / (last.time - first.time || 1);
+  const share = (last.lane.busy - first.lane.busy) / (last.time - first.time || 1) / last.lane.workers;
   return {
     running: String(last.lane.batches),
     waiting: String(last.lane.waiting),
@@ -41,7 +41,7 @@ export function laneWords(pictures) {
 
 export class LanesView {
   #picture;
-  /** @type {Array<{at: number, span: number, busy: Record<string, number>, items: Record<string, number>}>} */
+  /** @type {Array<{at: number, span: number, share: Record<string, number>, items: Record<string, number>}>} */
   #past = [];
   /** @type {Array<{at: number, lane: string}>} */
   #own = [];
@@ -64,11 +64,12 @@ export class LanesView {
     while (this.#latest[0].time < stats.time - BUSY_MS) this.#latest.shift();
     this.#say(now);
     if (before === undefined || stats.time <= before.time) return;
-    const change = (name) => Object.fromEntries(LANES.map(([lane]) => {
-      return [lane, stats.lanes[lane][name] - before.lanes[lane][name]];
+    const change = (name, unit) => Object.fromEntries(LANES.map(([lane]) => {
+      return [lane, (stats.lanes[lane][name] - before.lanes[lane][name]) / unit(stats.lanes[lane])];
     }));
     const span = stats.time - before.time;
-    this.#past.push({ at: now, span, busy: change("busy"), items: change("items") });
+    const share = change("busy", ({ workers }) => span * workers);
+    this.#past.push({ at: now, span, share, items: change("items", () => 1) });
     while (this.#past.length > 0 && this.#past[0].at < now - WINDOW_MS) this.#past.shift();
   }
 
@@ -111,11 +112,10 @@ export class LanesView {
     const room = width - LABEL - COUNTS;
     const x = (at) => LABEL + room - (now - at) / WINDOW_MS * room;
     const bars = new Path2D();
-    for (const { at, span, busy, items } of this.#past) {
-      if (items[lane] === 0 && busy[lane] <= 0) continue;
-      const share = Math.min(1, busy[lane] / span);
+    for (const { at, span, share, items } of this.#past) {
+      if (items[lane] === 0 && share[lane] <= 0) continue;
       const wide = Math.max(1.5, Math.min(span, 400) / WINDOW_MS * room - BAR_GAP);
-      const high = Math.max(2, Math.sqrt(share) * tall);
+      const high = Math.max(2, Math.sqrt(Math.min(1, share[lane])) * tall);
       bars.rect(x(at) - wide, top + tall - high, wide, high);
     }
     context.fillStyle = colours[lane];

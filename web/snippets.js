@@ -16,6 +16,7 @@ export function showSnippets(server) {
     }
   };
   for (const tab of tabs) {
+    tab.disabled = false;
     tab.addEventListener("click", () => choose(tab));
     tab.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -26,6 +27,7 @@ export function showSnippets(server) {
     });
   }
   const copy = document.getElementById("copy");
+  copy.disabled = false;
   copy.addEventListener("click", async () => {
     const shown = tabs.find((tab) => tab.tabIndex === 0);
     try {

@@ -16,7 +16,7 @@ def test_an_idle_engine() -> None:
     assert stats.finished == {}
     assert set(stats.lanes) == set(Lane)
     assert stats.lanes[Lane.LM] == LaneStats(
-        0, 0, 0.0, 0, 0, pytest.approx(0.02), (0,) * (len(BATCH_BOUNDS) + 1)
+        0, 0, 0.0, 0, 0, pytest.approx(0.02), (0,) * (len(BATCH_BOUNDS) + 1), 2
     )
 
 
@@ -36,6 +36,7 @@ def test_a_busy_engine() -> None:
     stats = snapshot(one.scheduler, one.now)
     lm = stats.lanes[Lane.LM]
     assert (lm.running, lm.dispatches, lm.items, lm.busy_seconds) == (1, 1, 1, 0.25)
+    assert lm.workers == 2
     assert lm.sojourn_p95 == 0.25
     assert stats.finished == {Finish.CANCELLED: 2}
     assert stats.reports_invalid == 1

@@ -88,6 +88,7 @@ def test_stats_are_milliseconds() -> None:
     assert (told["sessions"], told["crowd"]) == (3, {"listeners": 0})
     assert told["lanes"]["urgent"] == {
         "running": [[1, 2]],
+        "workers": 1,
         "batches": 0,
         "waiting": 1,
         "busy": 2500.0,

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { laneWords } from "../../web/lanes.js";
 
 const seen = (time, more = {}) => ({
-  time, lane: { batches: 0, running: [], waiting: 0, busy: 0, items: 0, slack: null, ...more },
+  time, lane: { workers: 1, batches: 0, running: [], waiting: 0, busy: 0, items: 0, slack: null, ...more },
 });
 
 test("a lane that rests says so", () => {
@@ -22,10 +22,11 @@ test("work of a moment ago is shown long enough to be read; the share is of the 
   assert.deepEqual(words, { running: "0", waiting: "7", batch: "3", slack: "0.3 s", busy: "38 %" });
 });
 
-test("long slack is in seconds; who has run dry is called dry; several workers exceed 100 %", () => {
+test("long slack is in seconds; who has run dry is called dry; busy is a share of all workers", () => {
   assert.equal(laneWords([seen(0, { slack: 1250 })]).slack, "1.3 s");
   assert.equal(laneWords([seen(0, { slack: -40 })]).slack, "dry");
-  assert.equal(laneWords([seen(0), seen(1000, { busy: 1500 })]).busy, "150 %");
+  const two = { workers: 2 };
+  assert.equal(laneWords([seen(0, two), seen(1000, { ...two, busy: 1500 })]).busy, "75 %");
 });
 
 test("a server that tells no slack is shown without", () => {

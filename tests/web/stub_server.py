@@ -79,6 +79,7 @@ def picture(tick: int, listeners: int) -> Message:
     """What a viewer is told of an engine with that many listeners."""
     lanes = {
         name: {
+            "workers": 2,
             "running": [[1, 2], [3]],
             "batches": 2,
             "waiting": tick % 7,

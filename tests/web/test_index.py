@@ -25,6 +25,12 @@ def test_every_module_of_the_page_is_preloaded_once() -> None:
     assert "playhead.js" in preloaded
 
 
+def test_no_button_can_be_pressed_before_there_is_code_that_listens() -> None:
+    buttons = re.findall(r"<button[^>]*>", (WEB / "index.html").read_text())
+    able = [button for button in buttons if " disabled" not in button]
+    assert ['id="notice-close"' in button for button in able] == [True], "in a notice, and hidden"
+
+
 def test_what_needs_a_crowd_is_closed_until_the_server_has_offered_one() -> None:
     """Nobody can press what no code listens to yet."""
     panel = re.search(

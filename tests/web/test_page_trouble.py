@@ -63,6 +63,35 @@ def test_a_codec_that_the_server_lacks(visit: StubVisit) -> None:
     visit.finish()
 
 
+TRIP = "document.querySelector('#trip').textContent"
+CHANGE = "document.querySelector('#codec').dispatchEvent(new Event('change'))"
+
+
+def test_a_choice_before_the_last_one_was_open_is_no_trouble(visit: StubVisit) -> None:
+    visit.js(f"{CHANGE}, {CHANGE}")
+    visit.until("document.querySelector('#link').dataset.state === 'open'")
+    assert visit.js("told.filter((text) => text.includes('ended'))") == []
+    assert visit.notice == ""
+
+
+# Browsers do it when the page is parsed, before its modules run.
+PUT_BACK = """document.addEventListener('readystatechange', () => {
+  if (document.readyState !== 'interactive') return;
+  document.querySelector('input[value=slow]').checked = true;
+  document.querySelector('#speed').value = '1.5';
+});"""
+
+
+def test_what_the_browser_has_put_back_is_in_force(visit: StubVisit) -> None:
+    visit.page.add_init_script(PUT_BACK)
+    visit.page.reload()
+    visit.until("document.querySelector('#link').dataset.state === 'open'")
+    assert visit.page.is_checked("input[value=slow]")
+    assert visit.page.inner_text("#speed-value")[:3] == "1.5"
+    visit.until(f"{TRIP}.endsWith('s')")
+    assert visit.js(f"parseFloat({TRIP}) * ({TRIP}.endsWith('ms') ? 1 : 1000)") >= 2 * 180
+
+
 AWAY = {
     "full": "The server is full. Trying again in a few seconds …",
     "draining": "The server is about to restart and takes nobody new. Trying again …",
@@ -123,9 +152,6 @@ def test_a_page_that_could_not_ask_whether_it_may_watch_asks_again(visit: StubVi
     assert visit.page.is_disabled("#crowd-start")
     visit.page.unroute("**/v1/observe")
     visit.until("!document.querySelector('#crowd-start').disabled")
-
-
-TRIP = "document.querySelector('#trip').textContent"
 
 
 def test_a_long_round_trip_is_told_in_seconds(visit: StubVisit) -> None:
