@@ -129,7 +129,7 @@ class FakeEngine:
     def stats(self) -> EngineStats:
         lanes = {lane: LaneStats(0, 1, 2.5, 3, 4, 0.01, (2, 1, *[0] * 8)) for lane in Lane}
         return EngineStats(
-            at=0.0,
+            at=time.monotonic(),
             live=len(self.live),
             max_live=64,
             utilisation=0.25,

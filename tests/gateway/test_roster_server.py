@@ -35,7 +35,7 @@ async def row_with(port: int, what: str) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE):
         while True:
             (row,) = await rows(port)
-            if row.get(what) is not None:
+            if row.get(what) not in (None, ""):
                 return row
             await asyncio.sleep(0.02)
 
