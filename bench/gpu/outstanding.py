@@ -7,7 +7,9 @@
 Measures the pieces named, or all, one after the other, leaving out what would not end in time, and
 says at the end which are left, to be named in the next call. START/VARIANT@RATE or …@RATE:SEED,SEED
 is a variant of ablations.py on a server started so; what shares a start shares a server. The other
-pieces: ``gpu-tests`` (tests/gpu) and ``codec-buckets`` (codec_buckets.py, own kernels). After each
+pieces: ``gpu-tests`` (tests/gpu), ``beside-N`` (what lanes of a crowd of 256 cost each other with N
+multiprocessors for the background lane, by roofline.py; 0: shared) and ``codec-buckets``
+(codec_buckets.py, own kernels). After each
 piece outstanding.json (all rows so far, everything that was told of them) and outstanding.txt (the
 table) are written anew to $OUT, or to --out; so whatever ends this program costs one piece.
 ``--dry-run`` measures nothing, takes no time, and shows what a call would do. Needs CUDA.
@@ -32,7 +34,8 @@ import options
 from source_tree import ROOT
 
 TESTS, CODEC = "gpu-tests", "codec-buckets"
-ALONE = {TESTS: 120.0, CODEC: 75.0}
+BESIDE = {f"beside-{size}": str(size) for size in (0, 24, 48, 64)}
+ALONE = {TESTS: 120.0, CODEC: 75.0, **dict.fromkeys(BESIDE, 45.0)}
 """Pieces that need no server, and about how many seconds they take."""
 COLD, WARM = 60.0, 35.0
 """Seconds until a server is warm: where kernels are still to be compiled, and later. As measured on
@@ -47,12 +50,12 @@ STOPS = 8.0
 ORDER = (
     TESTS,
     *(f"partitions-{size}/base@{rate}" for size in ("48", "32", "auto") for rate in (200, 250)),
+    "background-128/base@250",
     *("lanes/base@1", "lanes/base@225:0,1,2", "lanes/base@250", "lanes/one-stream@200"),
     *("lanes/none-1@150", "lanes/reported-1@150", "lanes/learned@150", "lanes/base@200"),
     *(f"lanes/{name}@200" for name in ("ramp-2", "ramp-4", "ramp-8")),
     *(f"lanes/{name}@200" for name in ("always-16", "always-4", "always-1")),
-    *("background-128/base@250", "codec-library/base@200"),
-    CODEC,
+    *("codec-library/base@200", *BESIDE, CODEC),
 )
 """What the fewest words of the documentation rest on comes last."""
 
@@ -216,19 +219,27 @@ class Device:
         if wanted.name == TESTS:
             return self._program(["-m", "pytest", "-q", "--tb=short", "tests/gpu"], within)
         if wanted.name == CODEC:
-            told = self._program(["bench/gpu/codec_buckets.py", "--variants", "own"], within)
-            found = self._args.out / "codec_buckets.json"
-            return told | ({"buckets": json.loads(found.read_text())} if found.exists() else {})
+            command = ["bench/gpu/codec_buckets.py", "--variants", "own"]
+            return self._program(command, within, "codec_buckets.json")
+        if wanted.name in BESIDE:
+            command = ["bench/gpu/roofline.py", "--parts", "together", "--crowds", "256"]
+            command += ["--partition", BESIDE[wanted.name]]
+            return self._program(command, within, "roofline.json")
         assert self._server is not None
         load = {**vars(self._args), "rate": wanted.rate, "seeds": wanted.seeds}
         row = self._server.measure(wanted.variant, argparse.Namespace(**load), within)
         return {**row, **self._server.facts()}
 
-    def _program(self, command: list[str], within: float) -> dict[str, Any]:
+    def _program(self, command: list[str], within: float, report: str = "") -> dict[str, Any]:
+        """What a program of the repository says, and what it has written into ``report``."""
         env = options.environment() | {"OUT": str(self._args.out)}
+        written = self._args.out / report
+        if report:
+            written.unlink(missing_ok=True)
         told = ablations.bounded([sys.executable, *command], env, within, ROOT)
+        found = {"report": json.loads(written.read_text())} if report and written.exists() else {}
         end = told.text[-4000:]
-        return {"told": end} if told.status == 0 else {"failed": end or "no word"}
+        return {**found, "told" if told.status == 0 else "failed": end or "no word"}
 
 
 def _keep_log(log: Path, out: Path, start: str) -> None:

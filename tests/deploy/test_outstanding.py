@@ -1,5 +1,6 @@
 """bench/gpu/outstanding.py: what is measured within a budget, in which order, and what is kept."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -13,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "bench" / "gpu"))
 
 
+import ablations  # noqa: E402
 from outstanding import (  # noqa: E402
+    ALONE,
     CODEC,
     COLD,
     LOAD,
@@ -24,6 +27,7 @@ from outstanding import (  # noqa: E402
     WINDOW,
     Campaign,
     Costs,
+    Device,
     Dry,
     Piece,
     choose,
@@ -82,7 +86,7 @@ def test_pieces_are_read() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nothing", "nothing is no way to start: gpu-tests, codec-buckets, lanes"),
+        ("nothing", "nothing is no way to start: gpu-tests, codec-buckets, beside-0"),
         ("partitions-40/base@200", "partitions-40 is no way to start"),
         ("lanes/bass@200", "bass is no variant: base, one-stream"),
         ("lanes/base", "name a rate, for instance lanes/base@200"),
@@ -124,10 +128,12 @@ def test_all_of_it_in_order_with_a_server_for_each_start() -> None:
     assert [row["piece"] for row in made.rows] == list(ORDER)
     starts = [what for what in bench.asked if what.startswith("start")]
     assert starts == [
-        *("start partitions-48", "start partitions-32", "start partitions-auto", "start lanes"),
-        *("start background-128", "start codec-library"),
+        *("start partitions-48", "start partitions-32", "start partitions-auto"),
+        *("start background-128", "start lanes", "start codec-library"),
     ]
-    assert bench.asked[-2:] == ["stop", CODEC]  # and nothing runs beside what is alone
+    alone = [name for name in ORDER if name in ALONE]
+    assert bench.asked[0] == alone[0]  # and nothing runs beside what is alone
+    assert bench.asked[-len(alone) :] == ["stop", *alone[1:]]
     assert kept == [(done, len(ORDER) - done) for done in range(1, len(ORDER) + 1)]
 
 
@@ -150,10 +156,12 @@ def test_a_budget_is_kept_on_a_slow_machine_too(slow: float) -> None:
     assert bench.at <= 540.0 + STOPS
 
 
-def test_two_calls_do_all_of_it() -> None:
-    first, _ = campaign(ORDER, 540.0, Book())
-    second, _ = campaign(tuple(one.name for one in first.left), 540.0, Book())
-    assert not second.left
+def test_calls_with_what_is_left_do_all_of_it() -> None:
+    left, calls = ORDER, 0
+    while left:
+        made, _ = campaign(left, 540.0, Book())
+        left, calls = tuple(one.name for one in made.left), calls + 1
+    assert calls == 3
 
 
 def test_a_server_that_does_not_start_costs_its_own_pieces_alone() -> None:
@@ -168,6 +176,45 @@ def test_after_a_piece_that_failed_the_server_is_another() -> None:
     bench = Book(failing=("lanes/base@250",))
     campaign(names, 1000.0, bench)
     assert bench.asked == ["start lanes", names[0], "stop", "start lanes", names[1], "stop"]
+
+
+@pytest.mark.parametrize(
+    ("program", "within", "says", "status"),
+    [
+        ("echo begun; sleep 600 & wait", 0.5, "not done within", 1),
+        ("echo begun; exit 3", 100.0, "begun", 3),
+        ("echo begun >&2", 100.0, "begun", 0),
+    ],
+    ids=["late", "failed", "done"],
+)
+def test_a_program_is_ended_with_all_that_it_started(
+    program: str, within: float, says: str, status: int
+) -> None:
+    told = ablations.bounded(["sh", "-c", program], {}, within)
+    assert says in told.text
+    assert told.status == status
+
+
+def test_what_a_program_has_written_goes_with_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what another one wrote before does not."""
+    device = Device(argparse.Namespace(out=tmp_path))
+    said: list[ablations.Told] = [ablations.Told("fine", 0), ablations.Told("", 1)]
+    commands: list[list[str]] = []
+
+    def bounded(command: list[str], env: dict[str, str], *_: object) -> ablations.Told:
+        commands.append(command)
+        told = said.pop(0)
+        if told.status == 0:
+            (Path(env["OUT"]) / "roofline.json").write_text('{"together": []}')
+        return told
+
+    monkeypatch.setattr(ablations, "bounded", bounded)
+    first = device.measure(piece("beside-48"), 10.0)
+    assert first == {"report": {"together": []}, "told": "fine"}
+    assert commands[0][-2:] == ["--partition", "48"]
+    assert device.measure(piece("beside-24"), 10.0) == {"failed": "no word"}
 
 
 def test_everything_so_far_is_kept_whole(tmp_path: Path) -> None:
