@@ -179,6 +179,10 @@ def test_yields_are_by_size_until_seen() -> None:
         yields.note(48, Done(0.0, 1.0, 960.0, None, full=True))
     assert yields.of(48) == pytest.approx(960.0)
     assert yields.of(24) == pytest.approx(480.0, rel=0.01)  # in proportion to what was seen
+    for _ in range(200):
+        yields.note(WHOLE, Done(0.0, 1.0, 1600.0, None, full=True))
+    assert yields.of(WHOLE) == pytest.approx(1600.0)
+    assert yields.of(24) == pytest.approx(480.0, rel=0.01)  # it shares with the other lanes
 
 
 def test_a_crowd_counts_as_soon_as_it_is_there() -> None:
@@ -205,11 +209,13 @@ def test_mean_slack_is_of_those_that_have_one() -> None:
 @dataclass
 class Machine:
     """A background lane that decodes chunks of 0.64 s in batches of up to 64, which come with
-    ``slack`` seconds to spare; a multiprocessor yields ``each`` seconds of speech a second."""
+    ``slack`` seconds to spare; a multiprocessor yields ``each`` seconds of speech a second, and all
+    of the device, which others use too, as much as ``whole`` of them."""
 
     demand: Callable[[float], float]
     each: float = PER_MULTIPROCESSOR
     slack: float = 0.6
+    whole: int = DEVICE
     late: int = 0
     decoded: int = 0
     time_on: dict[int, float] = field(default_factory=dict)
@@ -229,7 +235,7 @@ class Machine:
             size = choose(now)
             batch = [queue.popleft() for _ in range(min(64, len(queue)))]
             speech = 0.64 * len(batch)
-            end = now + LAUNCH + speech / (self.each * (size or DEVICE))
+            end = now + LAUNCH + speech / (self.each * (size or self.whole))
             slack = sum(self.slack - (now - at) for at in batch) / len(batch)
             note(Done(now, end, speech, slack, full=len(batch) >= 32))
             self.late += sum(end - at > self.slack for at in batch)
@@ -279,6 +285,14 @@ def test_parts_that_yield_less_than_thought_are_found_out() -> None:
     assert machine.late <= 0.002 * machine.decoded
     assert chosen.size > 24 or chosen.size == WHOLE
     assert chosen.switches <= 12
+
+
+def test_a_device_that_the_lanes_share_yields_less_than_a_part_and_is_left() -> None:
+    """1,600 a second on all of it, beside the LM lane: 80 multiprocessors of its own are better."""
+    chosen = Splits((24, 80, WHOLE), DEVICE, 0.0)
+    machine = Machine(lambda _: 1200.0, whole=50)
+    machine.run(chosen.choose, chosen.note, 30.0)
+    assert (chosen.size, chosen.switches, machine.late) == (80, 1, 0)
 
 
 def test_load_that_swings_does_not_make_it_swing() -> None:
