@@ -170,8 +170,11 @@ export class Tape {
   }
 }
 
-/** What is written on a chunk. @param {Chunk} chunk */
-function slackOf({ slack }) {
-  if (slack === null || slack === undefined) return "first";
+/**
+ * What is written on a chunk: who has paused never runs dry.
+ * @param {{first: boolean, slack: number | null}} chunk
+ */
+export function slackOf({ first, slack }) {
+  if (slack === null || slack === undefined) return first ? "first" : "∞";
   return Math.abs(slack) < 1000 ? `${Math.round(slack)} ms` : `${(slack / 1000).toFixed(1)} s`;
 }

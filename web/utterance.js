@@ -10,7 +10,8 @@
  * @property {number} position       wire samples
  * @property {number} samples
  * @property {"urgent"|"background"|"lm"} lane
- * @property {number | null} slack   ms
+ * @property {boolean} first         of what its server spoke
+ * @property {number | null} slack   ms; null: none, or without end
  * @property {number} depth          ms, the server's belief
  * @property {number[]} peaks        largest magnitude of each PEAK_SAMPLES, for a picture
  * @property {number} at             when it came, ms
@@ -176,7 +177,9 @@ export class Utterance {
     this.firstAudio ??= this.#now() - this.#askedAt;
     const { samples, lane, slack, depth } = message;
     const position = message.position + this.#fromSample;
-    const chunk = { position, samples, lane, slack, depth, peaks: peaksOf(pcm), at: this.#now() };
+    const first = message.position === 0;
+    const peaks = peaksOf(pcm);
+    const chunk = { position, samples, first, lane, slack, depth, peaks, at: this.#now() };
     this.chunks.push(chunk);
     return chunk;
   }
