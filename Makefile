@@ -124,7 +124,7 @@ pictures: system $(VENV)/.dev voice
 # The full forms of what tests/reliability does in brief: about an hour. soak_real alone takes half.
 .PHONY: reliability
 reliability: $(VENV)/.dev voice
-	@failed=""; for run in liars overload overload_batched cuts drain soak soak_real; do \
+	@failed=""; for run in key_timing liars overload overload_batched cuts drain thundering soak soak_real; do \
 		echo "== bench/reliability/$$run.py"; \
 		$(PY) bench/reliability/$$run.py || failed="$$failed $$run"; done; \
 		[ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }

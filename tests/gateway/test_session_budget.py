@@ -77,6 +77,16 @@ def test_third_strike_in_a_row_closes() -> None:
     assert verdicts == [Verdict.REFUSE] * 5 + [Verdict.CLOSE]
 
 
+def test_five_thousand_texts_of_one_character() -> None:
+    """At once they are a flood; as fast as a language model can be, they are speech."""
+    flood = Budget(Limits())
+    verdicts = [flood.admit(m.Text("a"), number * 0.001) for number in range(5_000)]
+    assert verdicts.count(Verdict.PASS) <= 1_000 + 400 * 5
+    assert Verdict.CLOSE in verdicts
+    steady = Budget(Limits())
+    assert {steady.admit(m.Text("a"), number / 390) for number in range(5_000)} == {Verdict.PASS}
+
+
 def test_good_behaviour_forgives() -> None:
     budget = Budget(Limits(control_rate=0.01, control_burst=1.0))
     budget.admit(PING, 0.0)

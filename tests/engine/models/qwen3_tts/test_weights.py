@@ -123,6 +123,40 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
         load_tensors(tmp_path, SPECS, prefix="m.")
 
 
+def safetensors(header: bytes, data: bytes = bytes(96)) -> bytes:
+    return len(header).to_bytes(8, "little") + header + data
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        safetensors(b'{"a": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 96]}}'),
+        safetensors(
+            b'{"a": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 48]},'
+            b'"b": {"dtype": "F32", "shape": [4, 3], "data_offsets": [24, 72]}}'
+        ),
+        safetensors(b'{"a": {"dtype": "F32", "shape": [4, 3], "data_offsets": [48, 96]}}'),
+        safetensors(b'{"a": {"dtype": "F32", "shape": [4, 3], "data_offsets": [0, 1e30]}}'),
+        safetensors(b'{"a": {"dtype": "F32", "shape": [4, -3], "data_offsets": [0, 48]}}'),
+        safetensors(
+            b'{"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 48]}}'
+        ),
+        safetensors(b"{" * 10_000),
+        (200 * 1024 * 1024).to_bytes(8, "little") + b"{}",
+        (2**63).to_bytes(8, "little") + b"{}",
+        b"",
+    ],
+    ids=[
+        *("size and shape differ", "overlap", "hole", "end beyond all", "negative", "overflow"),
+        *("deep", "header of 200 MB", "header beyond all", "empty"),
+    ],
+)
+def test_a_malicious_header_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(WeightsError, match="is no complete safetensors file"):
+        load_tensors(tmp_path, {"a": SPECS["a"]})
+
+
 def test_random_weights_follow_their_specs() -> None:
     specs = {
         "normal": TensorSpec((400, 100), 0.5, mean=2.0),
