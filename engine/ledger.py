@@ -2,32 +2,60 @@
 
 Counters are kept by the server alone; no client input changes them. A client that (re)joins is
 lifted to the least served of those being served now, so that idling earns no credit (as in Virtual
-Token Counter scheduling, arXiv 2401.00588). One never seen before is lifted a little further once
-it can be heard without a break, to what they were served on average: were it still the least
-served, whoever comes again and again under new names would always go first. Nor does anybody owe
-more than ``MOST_OWED``: what was made while there was plenty is no debt in an hour of need.
+Token Counter scheduling, arXiv 2401.00588). One never seen before is lifted further once it can be
+heard without a break: were it still the least served, whoever comes again and again under new names
+would always go first. It is lifted to what they were served on average, or to where one stood that
+has gone for good, if that was further ahead: newcomers take the places of those who left, and who
+comes again under a new name finds itself where it was. Nor does anybody owe more than
+``MOST_OWED``: what was made while there was plenty is no debt in an hour of need.
 """
 
 import math
+from bisect import insort
+from dataclasses import dataclass
 
 MOST_OWED = 30.0
 """Seconds of audio by which a client can be ahead of the least served: long enough that leaving and
 coming back pays nothing, short enough that nobody starves for what it was given before."""
 
 ENTRANCE = 1.0
-"""Seconds by which a newcomer is lifted at the most, wherever the average is: about a chunk, by
-which those who take turns differ anyway."""
+"""Seconds by which a newcomer is lifted at the most, wherever the average is and whoever left: more
+than a chunk, by which those who take turns differ anyway, and what it may have before it is."""
 
 FEW = 64
 GOES_STALE = 0.1
 """Of more clients than a few, the least and the average are not worked out anew for everybody who
 joins, but when so many seconds of audio each have been made since."""
 
-NEVER = (math.inf, 0.0)
-
 SETTLED = 0.6
 """Seconds of audio that a newcomer has before it is lifted: the least lead. Were it lifted at its
 first chunk, it would stall at the second (simulated: 6 of 63 starts in a crowd, against none)."""
+
+
+@dataclass(slots=True)
+class Newcomer:
+    """One that is not lifted yet; seconds of audio."""
+
+    level: float  # the least served when it came
+    until: float  # it pays when it was served so much
+    owes: float  # so much in all
+    paid: float = 0.0  # of it, already
+
+    @property
+    def unpaid(self) -> float:
+        """Seconds that it owes still."""
+        return self.owes - self.paid
+
+    def follow(self, position: float) -> float:
+        """It takes the place of one who stood there, if that is further than it is lifted anyway.
+        Returns what it must pay at once: ``SETTLED`` seconds are lent to it, and no more."""
+        if position <= self.level + self.owes:
+            return 0.0
+        self.owes = min(ENTRANCE, position - self.level)
+        now = max(0.0, self.unpaid - SETTLED)
+        self.paid += now
+        self.until += now
+        return now
 
 
 class ServiceLedger:
@@ -37,8 +65,9 @@ class ServiceLedger:
         self._most_owed = most_owed
         self._served: dict[str, float] = {}
         self._live: dict[str, int] = {}
-        self._gone: set[str] = set()  # to be forgotten when the last utterance has ended
-        self._entrance: dict[str, tuple[float, float]] = {}  # of newcomers: when, by how much
+        self._gone: dict[str, str] = {}  # to be forgotten when their work has ended: their heirs
+        self._newcomers: dict[str, Newcomer] = {}
+        self._vacant: list[float] = []  # where those stood who have gone for good; ascending
         self._since = 0.0  # seconds made since the debts were last cut
         self._made = math.inf  # and since it was last worked out where everybody stands
         self._standing = (0.0, 0.0)
@@ -48,10 +77,10 @@ class ServiceLedger:
         if client not in self._live:
             level, average = self._stand()
             if client not in self._served:
-                self._entrance[client] = level + SETTLED, min(ENTRANCE, average - level)
+                level = self._welcome(client, level, average)
             self._served[client] = max(self._served.get(client, 0.0), level)
         self._live[client] = self._live.get(client, 0) + 1
-        self._gone.discard(client)
+        self._gone.pop(client, None)
 
     def leave(self, client: str) -> None:
         """An utterance of ``client`` ended."""
@@ -63,13 +92,16 @@ class ServiceLedger:
             self.forget(client)
         if not self._live:
             self._served.clear()
-            self._entrance.clear()
+            self._newcomers.clear()
+            self._vacant.clear()
 
     def serve(self, client: str, seconds: float) -> None:
         """``seconds`` of audio were made for ``client``."""
         served = self._served.get(client, 0.0) + seconds
-        if self._entrance and served >= self._entrance.get(client, NEVER)[0]:
-            served += self._entrance.pop(client)[1]
+        newcomer = self._newcomers.get(client)
+        if newcomer is not None and served >= newcomer.until:
+            served += newcomer.unpaid
+            del self._newcomers[client]
         self._served[client] = served
         self._made += seconds
         self._since += seconds
@@ -97,11 +129,34 @@ class ServiceLedger:
     def forget(self, client: str) -> None:
         """The client is gone for good; what still runs for it counts until it ends."""
         if client in self._live:
-            self._gone.add(client)
+            self._gone.setdefault(client, "")
             return
-        self._gone.discard(client)
-        self._served.pop(client, None)
-        self._entrance.pop(client, None)
+        heir = self._gone.pop(client, "")
+        served = self._served.pop(client, None)
+        newcomer = self._newcomers.pop(client, None)
+        if served is not None and self._live:
+            self._vacate(served + (newcomer.unpaid if newcomer else 0.0), heir)
+
+    def _welcome(self, client: str, level: float, average: float) -> float:
+        """Where one starts that was never seen before: it takes the place of one who has gone for
+        good, as soon as it is known where that is."""
+        newcomer = Newcomer(level, level + SETTLED, min(ENTRANCE, average - level))
+        self._newcomers[client] = newcomer
+        if (
+            gone := next((gone for gone, heir in self._gone.items() if not heir), None)
+        ) is not None:
+            self._gone[gone] = client
+        elif self._vacant:
+            return level + newcomer.follow(self._vacant.pop())
+        return level
+
+    def _vacate(self, position: float, heir: str) -> None:
+        """Somebody who stood there has gone for good, and his work has ended."""
+        if newcomer := self._newcomers.get(heir):
+            self._served[heir] += newcomer.follow(position)
+        elif position > (level := self._stand()[0]):
+            insort(self._vacant, min(position, level + ENTRANCE))
+            del self._vacant[:-FEW]
 
     def _stand(self) -> tuple[float, float]:
         """What the least served of those being served now was, and what they were on average."""

@@ -14,7 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
 
-from market import CONDUCTS, PLENTY, Market  # noqa: E402
+from conducts import CONDUCTS, PLENTY  # noqa: E402
+from market import Market  # noqa: E402
 
 MOST = 1.02
 

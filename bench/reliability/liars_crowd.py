@@ -22,7 +22,8 @@ from statistics import mean, stdev
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
 
-from market import CONDUCTS, PLENTY, SETTLED, Keys, Market, Result  # noqa: E402
+from conducts import CONDUCTS, PLENTY  # noqa: E402
+from market import SETTLED, Keys, Market, Result  # noqa: E402
 
 MOST = 1.02
 KEYS = {"each": Keys.EACH, "one": Keys.ONE, "none": Keys.NONE}

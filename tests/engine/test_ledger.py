@@ -1,6 +1,8 @@
 """Service accounts: on one scale, without credit for idling, without leaks."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from playhead.engine.ledger import (
     ENTRANCE,
     FEW,
@@ -64,27 +66,147 @@ def test_nothing_is_kept_of_newcomers_that_leave_at_once() -> None:
     ledger.join("forgotten")
     ledger.leave("forgotten")
     ledger.forget("forgotten")
-    assert set(ledger._entrance) == {"stays"}
+    assert set(ledger._newcomers) == {"stays"}
+    assert not ledger._vacant, "it was no further than all others"
     ledger.leave("stays")
-    assert not ledger._entrance
+    assert not ledger._newcomers
 
 
-def test_coming_again_and_again_under_new_names_pays_nothing() -> None:
-    """Four take turns by a second of speech each; one of them is somebody new every time."""
+def two_at_ten() -> ServiceLedger:
+    """Two that have come long ago."""
     ledger = ServiceLedger()
-    stay = ("a", "b", "c")
-    for client in (*stay, "new 0"):
+    for client in ("a", "b"):
         ledger.join(client)
-    had = 0.0
-    for turn in range(400):
-        new = f"new {turn}"
-        who = min((*stay, new), key=ledger.served)
-        ledger.serve(who, 1.0)
-        had += who == new
-        ledger.leave(new)
-        ledger.forget(new)
-        ledger.join(f"new {turn + 1}")
-    assert had <= 1.02 * min(map(ledger.served, stay))
+    for client in ("a", "b"):
+        ledger.serve(client, 10.0)
+    return ledger
+
+
+def gone_at(ledger: ServiceLedger, client: str, seconds: float) -> None:
+    """One comes, is served and goes for good."""
+    ledger.join(client)
+    ledger.serve(client, seconds)
+    ledger.leave(client)
+    ledger.forget(client)
+
+
+def test_a_newcomer_starts_with_all_and_soon_stands_where_one_stood_that_left() -> None:
+    ledger = two_at_ten()
+    gone_at(ledger, "gone", 0.5)
+    ledger.join("new")
+    assert ledger.served("new") == 10.0
+    ledger.serve("new", SETTLED)
+    assert ledger.served("new") == pytest.approx(10.5 + SETTLED)
+    ledger.join("next")
+    ledger.serve("next", SETTLED)
+    assert ledger.served("next") < 10.5 + SETTLED, "each place is taken once"
+
+
+def test_what_is_made_for_one_that_has_left_is_on_who_came_meanwhile() -> None:
+    ledger = two_at_ten()
+    ledger.join("leaves")
+    ledger.forget("leaves")  # a lane still works for it
+    ledger.join("new")
+    ledger.serve("leaves", 0.4)
+    ledger.leave("leaves")
+    assert ledger.served("new") == 10.0
+    ledger.serve("new", SETTLED)
+    assert ledger.served("new") == pytest.approx(10.4 + SETTLED)
+
+
+def test_who_leaves_before_it_has_paid_leaves_that_to_the_next() -> None:
+    ledger = two_at_ten()
+    for name in range(3):
+        gone_at(ledger, f"gone {name}", 0.3)
+    ledger.join("new")
+    assert ledger.served("new") == pytest.approx(10.0 + 0.9 - SETTLED), "more is not lent"
+    ledger.serve("new", SETTLED)
+    assert ledger.served("new") == pytest.approx(10.9 + SETTLED)
+
+
+def test_one_that_waits_already_is_put_back_when_more_is_owed_than_is_lent() -> None:
+    ledger = two_at_ten()
+    ledger.join("leaves")
+    ledger.forget("leaves")
+    ledger.join("new")
+    ledger.serve("leaves", 5.0)
+    ledger.leave("leaves")
+    assert ledger.served("new") == pytest.approx(10.0 + ENTRANCE - SETTLED), "and no more than that"
+
+
+def test_a_place_that_all_have_passed_is_nobodys() -> None:
+    ledger = two_at_ten()
+    gone_at(ledger, "gone", 0.5)
+    for client in ("a", "b"):
+        ledger.serve(client, 1.0)
+    ledger.join("new")
+    ledger.serve("new", SETTLED)
+    assert ledger.served("new") == pytest.approx(11.0 + SETTLED)
+
+
+def test_one_that_never_spoke_leaves_no_place() -> None:
+    ledger = two_at_ten()
+    ledger.join("new")
+    ledger.forget("never spoke")
+    ledger.serve("new", SETTLED)
+    assert ledger.served("new") == pytest.approx(10.0 + SETTLED)
+
+
+def test_places_are_not_kept_without_bound() -> None:
+    ledger = two_at_ten()
+    crowd = [f"crowd {number}" for number in range(2 * FEW)]
+    for client in crowd:
+        ledger.join(client)
+        ledger.serve(client, 2 * SETTLED)
+    for client in crowd:
+        ledger.leave(client)
+        ledger.forget(client)
+    assert len(ledger._vacant) == FEW
+    for client in ("a", "b"):
+        ledger.leave(client)
+    assert not ledger._vacant, "and none when nobody is served"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    stay=st.integers(1, 6),
+    come=st.integers(1, 6),
+    chunk=st.sampled_from((0.1, 0.2, 0.4)),
+    every=st.integers(1, 60),
+    late=st.booleans(),
+)
+def test_coming_again_and_again_under_new_names_pays_nothing(
+    stay: int, come: int, chunk: float, every: int, late: bool
+) -> None:
+    """All take turns by a chunk. Some are somebody new after so many ``every``, whether or not it
+    was their turn; ``late``: what is made for them then is made for nobody."""
+    ledger = ServiceLedger()
+    names = [f"new {seat}" for seat in range(come)]
+    stays = [f"stays {number}" for number in range(stay)]
+    for client in (*stays, *names):
+        ledger.join(client)
+    had = dict.fromkeys((*range(come), *stays), 0.0)
+    for turn in range(1_200):
+        client = min((*stays, *names), key=ledger.served)
+        who = names.index(client) if client in names else client
+        had[who] += chunk
+        if turn % every:
+            ledger.serve(client, chunk)
+            continue
+        gone = turn // every % come
+        old, names[gone] = names[gone], f"new {gone} {turn}"
+        if not late:
+            ledger.serve(client, chunk)
+        ledger.forget(old)
+        if not late:
+            ledger.leave(old)
+        ledger.join(names[gone])
+        if late:
+            ledger.serve(client, chunk)
+            ledger.leave(old)
+    came = sum(had[seat] for seat in range(come)) / come
+    remained = sum(had[client] for client in stays) / stay
+    assert came <= 1.02 * remained + ENTRANCE
 
 
 def test_idling_earns_no_credit_and_costs_none() -> None:

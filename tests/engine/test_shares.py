@@ -4,6 +4,7 @@ import pytest
 from doubles import FRAME_SECONDS, HZ, request
 from playhead.engine.capacity import KNOWN, Capacity
 from playhead.engine.lead import LeadLearner, LeadLimits
+from playhead.engine.ledger import ENTRANCE, SETTLED
 from playhead.engine.playhead import Playhead
 from playhead.engine.policy import LaneLimits
 from playhead.engine.shares import MOST_OWED, Shares
@@ -50,7 +51,10 @@ def test_a_client_under_a_new_name_does_no_better_than_the_others_of_its_account
     shares.forget("old")
     new = request(3, "new", account="shop")
     shares.join(new)
-    assert shares.served(new) == shares.served(stays) == (2.0, 1.0)
+    assert shares.served(stays) == (2.0, 1.0)
+    assert shares.served(new) == (2.0, 1.0 + ENTRANCE - SETTLED), (
+        "where the old one stood, on credit"
+    )
 
 
 def test_within_an_account_what_was_made_in_plenty_is_soon_no_debt() -> None:

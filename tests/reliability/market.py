@@ -1,4 +1,4 @@
-"""One machine, twenty listeners and one that lies: the real scheduler under a virtual clock.
+"""One machine, honest listeners and some that lie: the real scheduler under a virtual clock.
 
 Everybody is given an endless text. ``supply`` is what the machine can make, as a multiple of what
 all listeners together play. Service is the audio that the scheduler had made for a client.
@@ -7,12 +7,13 @@ all listeners together play. Service is the audio that the scheduler had made fo
 import heapq
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import count
 
 import numpy as np
+from conducts import CONDUCTS, HZ, Conduct, Seat
 from playhead.engine.plan import Dispatch
 from playhead.engine.policy import LaneLimits, PolicyConfig
 from playhead.engine.scheduler import Scheduler
@@ -28,7 +29,6 @@ from playhead.engine.types import (
     StepResult,
 )
 
-HZ = 24_000
 MODEL = ModelInfo("market", ("any",), HZ, 300, (8, 16, 32), 64)
 FRAME = MODEL.frame_samples / HZ
 WORKERS = 2
@@ -46,153 +46,6 @@ SILENCE = np.zeros(1, np.float32)
 
 
 @dataclass
-class Seat:
-    """One utterance that plays for ever: the true player, and how it tells of itself."""
-
-    utterance: int
-    client: str
-    account: str
-    listener: Listener
-    tells: "Strategy"
-    told: int = 0
-    last: Report | None = None
-    state: ListenerState = ListenerState.IDLE
-    gone: bool = False
-    cut: bool = False
-    kept: list[float] = field(default_factory=list)  # sent while it was cut off
-
-    def truth(self, now: float) -> Report:
-        """An honest report."""
-        player = self.listener
-        received, consumed = round(player.received * HZ), round(player.consumed * HZ)
-        return Report(
-            self.utterance,
-            received,
-            consumed,
-            consumed,
-            received - consumed,
-            0,
-            player.state,
-            player.underruns,
-            player.starved,
-            now + 1000.0,
-        )
-
-
-Strategy = Callable[[Seat, Report, float], Report | None]
-"""What a client says, given its seat, the true report and the time."""
-
-
-def honest(seat: Seat, true: Report, now: float) -> Report | None:
-    return true
-
-
-def empty(seat: Seat, true: Report, now: float) -> Report | None:
-    """Everything is played, and it starves."""
-    return replace(
-        true,
-        consumed=true.received,
-        heard=true.received,
-        buffered=0,
-        state=ListenerState.STALLED,
-        underruns=seat.told,
-        starved=now,
-    )
-
-
-def full(seat: Seat, true: Report, now: float) -> Report | None:
-    """Nothing is played."""
-    return replace(true, consumed=0, heard=0, buffered=true.received)
-
-
-def flip(seat: Seat, true: Report, now: float) -> Report | None:
-    """Half a second empty, half a second full."""
-    return (empty if now % 1.0 < 0.5 else full)(seat, true, now)
-
-
-def negative(seat: Seat, true: Report, now: float) -> Report | None:
-    return replace(true, consumed=true.received + HZ, buffered=-HZ, state=ListenerState.STALLED)
-
-
-def not_a_number(seat: Seat, true: Report, now: float) -> Report | None:
-    return replace(empty(seat, true, now) or true, starved=math.nan)
-
-
-def infinite(seat: Seat, true: Report, now: float) -> Report | None:
-    return replace(empty(seat, true, now) or true, client_time=math.inf)
-
-
-def backwards(seat: Seat, true: Report, now: float) -> Report | None:
-    """Its counters run down."""
-    less = max(0, true.received - seat.told * HZ // 10)
-    return replace(true, received=less, consumed=less, buffered=0, state=ListenerState.STALLED)
-
-
-def replayed(seat: Seat, true: Report, now: float) -> Report | None:
-    """The first report of a starving moment, again and again, with a fresh time."""
-    seat.last = seat.last or empty(seat, true, now)
-    return replace(seat.last or true, client_time=true.client_time)
-
-
-def double(seat: Seat, true: Report, now: float) -> Report | None:
-    """Plays twice as fast as it does."""
-    played = min(true.received, 2 * true.consumed)
-    return replace(true, consumed=played, heard=played, buffered=true.received - played)
-
-
-def pause_then_empty(seat: Seat, true: Report, now: float) -> Report | None:
-    """Two seconds paused, two seconds starving."""
-    if now % 4.0 < 2.0:
-        return replace(true, state=ListenerState.PAUSED)
-    return empty(seat, true, now)
-
-
-def beyond(seat: Seat, true: Report, now: float) -> Report | None:
-    """Has played what was never sent."""
-    more = true.received + 2 * HZ
-    return replace(true, received=more, consumed=more, buffered=0, state=ListenerState.STALLED)
-
-
-def silent(seat: Seat, true: Report, now: float) -> Report | None:
-    return None
-
-
-@dataclass(frozen=True)
-class Conduct:
-    """How the one client behaves that is looked at."""
-
-    tells: Strategy = honest
-    sessions: int = 1  # at a time, all of one account
-    cuts: float = math.inf  # seconds after which its network is gone for CUT, again and again
-    churn: float = math.inf  # seconds after which it drops its session and opens another
-
-
-CONDUCTS = {
-    "honest": Conduct(),
-    "empty": Conduct(empty),
-    "full": Conduct(full),
-    "flip": Conduct(flip),
-    "negative": Conduct(negative),
-    "not a number": Conduct(not_a_number),
-    "infinite": Conduct(infinite),
-    "backwards": Conduct(backwards),
-    "replayed": Conduct(replayed),
-    "double speed": Conduct(double),
-    "pause, then empty": Conduct(pause_then_empty),
-    "beyond what was sent": Conduct(beyond),
-    "silent": Conduct(silent),
-    "reconnects": Conduct(churn=4.0),
-    "reconnects, empty": Conduct(empty, churn=4.0),
-    "reconnects fast": Conduct(churn=1.0),
-    "ten sessions": Conduct(sessions=10),
-    "is cut off, returns": Conduct(cuts=6.0),
-}
-
-PLENTY = ("ten sessions", "reconnects", "reconnects, empty", "reconnects fast")
-"""While there is enough for all, ten sessions hear ten texts, and one that returns starts anew."""
-
-
-@dataclass
 class Result:
     """Seconds of audio made and of stalls, after everybody had settled."""
 
@@ -200,6 +53,7 @@ class Result:
     starved: dict[str, float] = field(default_factory=dict)
     total: dict[str, float] = field(default_factory=dict)  # service from the very start
     worked: dict[str, float] = field(default_factory=dict)  # lane seconds, wanted or not
+    waited: dict[str, list[float]] = field(default_factory=dict)  # for each first sound
 
     def others(self, of: dict[str, float]) -> list[float]:
         return sorted(value for account, value in of.items() if account != "liar")
@@ -272,8 +126,13 @@ class Machine:
         self._turn(now)
 
     def _step(self, utterance: int) -> StepResult:
-        """The next frames; an endless text unless somebody knows better."""
-        return StepResult(utterance, MODEL.step_frames, False, False, False)
+        """The next frames; of an endless text, unless it has an end."""
+        seat = self._seats.get(utterance)
+        frames = MODEL.step_frames if seat is None else int(min(MODEL.step_frames, seat.unsaid))
+        ended = seat is not None and frames == seat.unsaid
+        if seat is not None:
+            seat.unsaid -= frames
+        return StepResult(utterance, frames, ended, False, ended)
 
     def _decoded(self, dispatch: Dispatch, cost: float, now: float) -> None:
         pcm: list[Pcm | BaseException] = [
@@ -290,18 +149,24 @@ class Machine:
         if seat is None:
             return
         seconds = len(chunk.pcm) / HZ
+        seat.unsent -= len(chunk.pcm) // MODEL.frame_samples
         for counted, since in ((self.result.service, self._settled), (self.result.total, 0.0)):
             if now >= since:
                 counted[seat.account] = counted.get(seat.account, 0.0) + seconds
-        self._at(now + ONE_WAY, partial(self._arrive, seat, seconds))
+        self._at(now + ONE_WAY, partial(self._arrive, seat, seconds, final=seat.unsent <= 0))
 
-    def _arrive(self, seat: Seat, seconds: float, now: float) -> None:
+    def _arrive(self, seat: Seat, seconds: float, now: float, *, final: bool = False) -> None:
         if seat.cut:
             seat.kept.append(seconds)
         elif not seat.gone:
-            seat.listener.arrive(seconds, False, now)
+            seat.listener.arrive(seconds, final, now)
+            if final:
+                self._at(now + seat.listener.held, partial(self._leave, seat))
             if seat.listener.state is not seat.state:
                 self._say(seat, now)
+
+    def _leave(self, seat: Seat, now: float) -> None:
+        """All of a text has been heard."""
 
     def _tell(self, seat: Seat, now: float) -> None:
         if not seat.gone:
@@ -314,7 +179,7 @@ class Machine:
             return
         seat.told += 1
         seat.state = seat.listener.state
-        report = seat.tells(seat, seat.truth(now), now)
+        report = seat.conduct.tells(seat, seat.truth(now), now)
         if report is not None:
             self._at(now + ONE_WAY, partial(self._hear, seat, report))
 
@@ -332,7 +197,8 @@ class Keys(Enum):
 
 
 class Market(Machine):
-    """Runs one conduct among ``neighbours`` honest ones."""
+    """Runs one conduct among ``neighbours`` honest ones. ``guests``: places more of those who come,
+    hear a second of speech and make room for the next one."""
 
     def __init__(
         self,
@@ -343,21 +209,24 @@ class Market(Machine):
         liars: int = 1,
         seed: int = 7,
         keys: Keys = Keys.EACH,
+        guests: int = 0,
     ) -> None:
         policy = PolicyConfig(max_live=10_000, max_utilisation=math.inf)
-        super().__init__(WORKERS / (supply * (neighbours + liars)), policy)
-        self._conduct = conduct
+        super().__init__(WORKERS / (supply * (neighbours + liars + guests)), policy)
         self._keys = keys
         rng = np.random.default_rng(seed)
+
+        def seat(client: str, account: str, conduct: Conduct) -> None:
+            self._at(rng.uniform(0, 0.5), partial(self._sit, client, account, conduct))
+
         for number in range(neighbours):
-            name = f"n{number:02}"
-            self._at(rng.uniform(0, 0.5), partial(self._sit, name, name, honest))
+            seat(f"n{number:02}", f"n{number:02}", CONDUCTS["honest"])
         for number in range(liars):
             account = "liar" if number == 0 else f"liar{number}"
             for session in range(conduct.sessions):
-                name = f"{account}-{session}"
-                begins = rng.uniform(0, 0.5)
-                self._at(begins, partial(self._sit, name, account, conduct.tells))
+                seat(f"{account}-{session}", account, conduct)
+        for number in range(guests):
+            seat(f"guest{number}", f"guest{number}", CONDUCTS["newcomers, 1 s each"])
 
     def run(self, seconds: float = 60.0, settled: float = SETTLED) -> Result:
         """Everybody plays; ``seconds`` of it are counted."""
@@ -370,9 +239,10 @@ class Market(Machine):
             self._count_stalls(seat)
         return self.result
 
-    def _sit(self, client: str, account: str, tells: Strategy, now: float) -> None:
+    def _sit(self, client: str, account: str, conduct: Conduct, now: float) -> None:
         utterance = next(self._ids)
-        seat = Seat(utterance, client, account, Listener(Habits(), now), tells)
+        seat = Seat(utterance, client, account, Listener(Habits(), now), conduct, now)
+        seat.unsaid = seat.unsent = conduct.frames
         self._seats[utterance] = seat
         self._accounts[utterance] = account
         self._scheduler.delay(client, ONE_WAY)
@@ -381,10 +251,10 @@ class Market(Machine):
         assert self._scheduler.submit(request, now) is None
         self._scheduler.text(utterance, steppable=True)
         self._at(now + REPORT_EVERY, partial(self._tell, seat))
-        if account.startswith("liar") and self._conduct.cuts < math.inf:
-            self._at(now + self._conduct.cuts, partial(self._cut, seat))
-        if account.startswith("liar") and self._conduct.churn < math.inf:
-            self._at(now + self._conduct.churn, partial(self._leave, seat))
+        if conduct.cuts < math.inf:
+            self._at(now + conduct.cuts, partial(self._cut, seat))
+        if conduct.churn < math.inf:
+            self._at(now + conduct.churn, partial(self._leave, seat))
         self._turn(now)
 
     def _cut(self, seat: Seat, now: float) -> None:
@@ -402,19 +272,22 @@ class Market(Machine):
         seat.kept.clear()
         seat.listener.advance(now)
         self._say(seat, now)
-        self._at(now + self._conduct.cuts, partial(self._cut, seat))
+        self._at(now + seat.conduct.cuts, partial(self._cut, seat))
         self._turn(now)
 
     def _leave(self, seat: Seat, now: float) -> None:
-        """Drop the session and open another, under the same key."""
+        """Drop the session, or it has heard all; open another, under the same key."""
         seat.gone = True
         seat.listener.advance(now)
         self._count_stalls(seat)
         del self._seats[seat.utterance]
         self._scheduler.cancel(seat.utterance, now)
         self._scheduler.forget(seat.client)
-        self._sit(seat.client + "'", seat.account, seat.tells, now)
+        self._sit(seat.client + "'", seat.account, seat.conduct, now)
 
     def _count_stalls(self, seat: Seat) -> None:
-        starved = self.result.starved
-        starved[seat.account] = starved.get(seat.account, 0.0) + seat.listener.starved
+        starved, player = self.result.starved, seat.listener
+        starved[seat.account] = starved.get(seat.account, 0.0) + player.starved
+        if player.truth.first_audio is not None:
+            waits = self.result.waited.setdefault(seat.account, [])
+            waits.append(player.truth.first_audio - seat.sat)

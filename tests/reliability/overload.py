@@ -11,18 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from market import (
-    FRAME,
-    HZ,
-    MODEL,
-    ONE_WAY,
-    REPORT_EVERY,
-    STEP_COST,
-    WORKERS,
-    Machine,
-    Seat,
-    honest,
-)
+from conducts import HZ, Conduct, Seat
+from market import FRAME, MODEL, ONE_WAY, REPORT_EVERY, STEP_COST, WORKERS, Machine
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Habits, Listener
 from playhead.engine.types import AudioChunk, Lane, Request, StepResult
@@ -114,7 +104,7 @@ class Crowd(Machine):
         seconds = min(15.0, max(1.0, self._rng.lognormvariate(math.log(SPEECH) - 0.125, 0.5)))
         self._left[utterance] = round(seconds / FRAME)
         self._began[utterance] = step
-        seat = Seat(utterance, client, account, Listener(Habits(), now), honest)
+        seat = Seat(utterance, client, account, Listener(Habits(), now), Conduct())
         self._seats[utterance] = seat
         self._scheduler.text(utterance, steppable=True)
         self._at(now + REPORT_EVERY, partial(self._tell, seat))

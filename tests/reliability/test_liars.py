@@ -1,7 +1,8 @@
 """Quick form of bench/reliability/liars.py: what a client gains by lying, among honest ones."""
 
 import pytest
-from market import CONDUCTS, PLENTY, Market, Result
+from conducts import CONDUCTS, PLENTY
+from market import Market, Result
 
 NEIGHBOURS, SETTLED, SECONDS = 4, 6.0, 12.0
 
