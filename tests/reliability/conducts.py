@@ -157,12 +157,24 @@ CONDUCTS = {
     "reconnects, empty": Conduct(empty, churn=4.0),
     "reconnects fast": Conduct(churn=1.0),
     "reconnects faster": Conduct(churn=0.5),
-    "reconnects at once": Conduct(churn=0.25),
+    "at once": Conduct(churn=0.25),
     "ten sessions": Conduct(sessions=10),
     "is cut off, returns": Conduct(cuts=6.0),
     "newcomers, 1 s each": Conduct(frames=80),
     "newcomers, 4 s each": Conduct(frames=320),
 }
 
-PLENTY = ("ten sessions", "reconnects", "reconnects, empty", "reconnects fast")
+STRATEGIES = (
+    *("honest", "empty", "negative", "not a number", "infinite", "full", "flip", "backwards"),
+    *("replayed", "double speed", "pause, then empty", "reconnects", "ten sessions"),
+)
+"""The thirteen by which a server is judged; what else there is here was thought of later."""
+
+RETURNS = ("reconnects", "reconnects, empty", "reconnects fast", "reconnects faster", "at once")
+"""A new session every four seconds, every second, and before the last can have paid."""
+
+PLENTY = ("ten sessions", *RETURNS)
 """While there is enough for all, ten sessions hear ten texts, and one that returns starts anew."""
+
+NEWCOMERS = ("newcomers, 1 s each", "newcomers, 4 s each")
+"""Honest ones: each speaks once and is heard out, then another comes."""
