@@ -9,6 +9,8 @@ Supply, liars, keys and conduct may be given several times (``--supply 0.8 --sup
 Gain: audio made for a liar on average, over what the same seats get when all are honest. Honest:
 the same for the others, on average and for the one that got least; and by how many points of the
 time they stalled more. Means over seeds (who begins when) and their 95 % confidence intervals.
+First sound: what those who lie, or come anew, wait for it; median and 95 % of all of them.
+"newcomers" are honest ones in the same places: each speaks once, is heard out and makes room.
 ``--keys``: everybody has a key, all come with one key's tickets, or nobody is asked for one.
 """
 
@@ -18,6 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, stdev
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
@@ -28,11 +31,13 @@ from market import SETTLED, Keys, Market, Result  # noqa: E402
 MOST = 1.02
 KEYS = {"each": Keys.EACH, "one": Keys.ONE, "none": Keys.NONE}
 
+T = TypeVar("T")
+
 Figures = tuple[float, float, float, float]
 """Gain, kept by the honest, kept by the least of them, points of time stalled more."""
 
 
-def parts(values: dict[str, float]) -> tuple[list[float], list[float]]:
+def parts(values: dict[str, T]) -> tuple[list[T], list[T]]:
     """Of the liars, and of the others."""
     lied = [value for account, value in values.items() if account.startswith("liar")]
     return lied, [value for account, value in values.items() if not account.startswith("liar")]
@@ -56,12 +61,19 @@ def spread(values: list[float]) -> float:
     return 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
 
 
-def row(name: str, runs: list[Figures]) -> Figures:
+def first_sounds(runs: list[Result]) -> str:
+    """What those who come wait for it, in milliseconds."""
+    came = (times for run in runs for times in parts(run.waited)[0])
+    waits = sorted(1e3 * seconds for times in came for seconds in times)
+    return f"{waits[len(waits) // 2]:.0f}, {waits[len(waits) * 95 // 100]:.0f}" if waits else ""
+
+
+def row(name: str, runs: list[Figures], first: str) -> Figures:
     """Print one conduct; its means."""
     gain, kept, least, more = columns = [list(column) for column in zip(*runs, strict=True)]
     print(
         f"{name:<22} {mean(gain):>6.3f} ±{spread(gain):.3f}  {mean(kept):>6.3f} ±{spread(kept):.3f}"
-        f"  {mean(least):>6.3f}  {mean(more):>+6.2f} ±{spread(more):.2f}",
+        f"  {mean(least):>6.3f}  {mean(more):>+6.2f} ±{spread(more):.2f}  {first:>9}",
         flush=True,
     )
     means = [mean(column) for column in columns]
@@ -83,11 +95,15 @@ def rows(args: argparse.Namespace, supply: float, liars: int, keys: Keys) -> Ite
         return market.run(args.seconds)
 
     print(f"supply {supply:g} times the demand, {liars} of {args.seats} lie, {keys.value}")
-    print(f"{'conduct':<22} {'gain':>13}  {'honest: kept':>14}  the least  stalled more, points")
+    print(
+        f"{'conduct':<22} {'gain':>13}  {'honest: kept':>14}  the least  stalled more, points"
+        "  first sound, ms"
+    )
     truths = [play("honest", seed) for seed in range(args.seeds)]
     for name in args.conduct or CONDUCTS:
-        runs = [compare(t, play(name, seed), args.seconds) for seed, t in enumerate(truths)]
-        figures = row(name, runs)
+        results = [play(name, seed) for seed in range(args.seeds)]
+        runs = [compare(t, r, args.seconds) for t, r in zip(truths, results, strict=True)]
+        figures = row(name, runs, first_sounds(results))
         if supply < 1.0 or name not in PLENTY:
             yield figures
 
