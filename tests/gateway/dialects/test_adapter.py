@@ -306,7 +306,7 @@ def test_the_socket_tells_where_a_silent_listener_is() -> None:
         async with gateway() as running:
             running.server.hub.facts = replace(running.server.hub.facts, observed=True)
             async with aura(running) as client:
-                text = {"type": "Speak", "text": "one two three four five six"}
+                text = {"type": "Speak", "text": "one " * 120}  # nearly ten seconds of sound
                 await send(client, text, {"type": "Flush"})
                 await until(client, "Flushed")
                 await eventually(lambda: bool(running.engine.reports))
@@ -315,7 +315,7 @@ def test_the_socket_tells_where_a_silent_listener_is() -> None:
                 await eventually(lambda: len(running.engine.reports) > before)
                 report = running.engine.reports[-1]
                 assert report.source is Source.SOCKET
-                assert report.received == 6 * 1_920
+                assert report.received == 120 * 1_920
                 assert 0 < report.consumed < report.received
 
     uvloop.run(main())
