@@ -52,7 +52,7 @@ async def hears(url: str) -> None:
 
 async def patiently(url: str) -> None:
     """The same, at a server that starts."""
-    for _ in range(200):
+    for _ in range(round(PATIENCE / 0.05)):
         with contextlib.suppress(OSError, InvalidStatus):  # not there, or loading
             return await asyncio.wait_for(hears(url), PATIENCE)
         await asyncio.sleep(0.05)
