@@ -67,8 +67,12 @@ def test_a_node_s_own_figures_are_not_for_everybody(fleet: Cluster) -> None:
 
 
 def test_the_busier_node_weighs_less(fleet: Cluster) -> None:
+    # A busy machine makes both of them late, and takes slack from both.
+    def alike(first: int, second: int) -> bool:
+        return abs(first - second) <= 10
+
     async def main() -> None:
-        await until_weights(fleet, lambda first, second: min(first, second) > 90)
+        await until_weights(fleet, alike)
         busy = [Heard((TEXT,) * 4) for _ in range(6)]
         begun = [asyncio.Event() for _ in busy]
         url = fleet.url + "/v1/session?node=node-1"
@@ -77,13 +81,13 @@ def test_the_busier_node_weighs_less(fleet: Cluster) -> None:
             tasks.append(asyncio.create_task(listen(url, heard, event)))
             await asyncio.sleep(0.2)  # six in one moment are more than this voice lets in
         await asyncio.gather(*(asyncio.wait_for(event.wait(), PATIENCE) for event in begun))
-        await until_weights(fleet, lambda first, second: first < 80 and second > 90)
+        await until_weights(fleet, lambda first, second: first < 80 and second > first + 10)
         names = Counter(await nodes_of(fleet, [""] * 6))
         assert names["node-2"] == 6, "new sessions go where there is slack, and to fewer listeners"
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await until_weights(fleet, lambda first, second: min(first, second) > 90)
+        await until_weights(fleet, alike)
 
     asyncio.run(main())
 
