@@ -4,7 +4,7 @@ import { Picture } from "./canvas.js";
 
 const WINDOW_MS = 10_000;
 const LANES = [["urgent", "Urgent"], ["background", "Background"], ["lm", "Model"]];
-const LABEL = 92;
+const LABEL = 104;
 const COUNTS = 112;
 const BAR_GAP = 1;
 const NOW_MS = 1000;   // work lasts for some hundredths of a second: what is "now" to an eye
