@@ -115,11 +115,11 @@ bench: voice
 
 .PHONY: soak-page pictures
 soak-page: system $(VENV)/.dev voice
-	@PYTHONPATH=tests/web $(PY) tests/web/page_soak.py $(ARGS)
+	@PYTHONPATH=tests:tests/web $(PY) tests/web/page_soak.py $(ARGS)
 
 # Of docs/images, on a machine that does nothing else.
 pictures: system $(VENV)/.dev voice
-	@PYTHONPATH=tests/web $(PY) tests/web/pictures.py
+	@PYTHONPATH=tests:tests/web $(PY) tests/web/pictures.py
 
 # The full forms of what tests/reliability does in brief: about an hour. soak_real alone takes half.
 .PHONY: reliability
