@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from playhead.engine.places import TAKEN
 from playhead.engine.policy import PolicyConfig, Refusal
 
-SAFE = 0.6
-"""Seconds of runway that everybody should have soon: the least lead."""
+SAFE = 0.8
+"""Seconds of runway that everybody should have soon, or its lead, if that is less. Two of the
+longest chunks of the bundled voice: who holds less is given shorter ones, which cost up to three
+times as much a second, so that a crowd that is kept short is kept short by what that costs."""
 
 SOON = 0.2
 """Seconds of the whole machine that may be owed, which is what a newcomer waits at the worst: a
 burst of newcomers would else be let in all at once, and first chunks, being small, cost twice or
 three times what speech does later."""
 
-RUSH = 0.45
+RUSH = 0.6
 """Seconds of the urgent lane that may be owed, where it is one lane of its own: newcomers pass
 through it until they are safe, in chunks that take several times what speech does later."""
 
@@ -65,6 +67,7 @@ class Load:
     own: int = 0  # live utterances of the one that asks
     ahead: float = 0.0  # seconds of speech by which it was served more than the average
     urgent: float = 0.0  # seconds of the urgent lane per second of speech, if it is one by itself
+    behind: float = 0.0  # of the missing seconds, what others lack than newcomers
 
 
 def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
@@ -77,7 +80,8 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
     if utilisation > config.max_utilisation:
         wanted = f"one more utterance would need {utilisation:.0%} of the machine"
         return _overloaded(wanted, COME_BACK)
-    owed = (load.missing + SAFE) * (load.cost or GUESSED_COST) / workers
+    # Newcomers are short for a moment. When the others are, the machine does not keep up.
+    owed = (load.missing + load.behind + SAFE) * (load.cost or GUESSED_COST) / workers
     # Among those who are short, the least served account goes first: others wait longer.
     soon = SOON / 2 if load.ahead > SAFE else SOON
     most = min(soon, CAUGHT_UP * (1.0 - load.playing * load.cost / workers))

@@ -8,7 +8,7 @@ import pytest
 from doubles import HZ, request
 from playhead.engine.admission import SAFE, Load
 from playhead.engine.capacity import Capacity
-from playhead.engine.census import FEW, FRESH_EACH, Census
+from playhead.engine.census import FEW, FRESH_EACH, NEW, Census
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.playhead import Playhead
@@ -30,11 +30,10 @@ class House:
         self.ledger = ServiceLedger()
         self.census = Census(self.streams, self.ledger)
 
-    def enter(self, payer: str = "a", sent: float = 0.0) -> Stream:
+    def enter(self, payer: str = "a", sent: float = 0.0, lead: float | None = None) -> Stream:
         number = next(self.numbers)
-        stream = Stream(
-            request(number, account=payer), Playhead(HZ, 0.0), LeadLearner(LeadLimits())
-        )
+        learner = LeadLearner(LeadLimits(fixed=lead))
+        stream = Stream(request(number, account=payer), Playhead(HZ, 0.0), learner)
         if sent:
             stream.playhead.on_sent(round(sent * HZ), 0.0)
         self.streams[number] = stream
@@ -64,6 +63,25 @@ def test_missing_is_what_listeners_lack() -> None:
         house.enter(sent=sent)
     assert house.missing(0.0) == pytest.approx(2 * SAFE - 0.2)
     assert house.missing(4.9) == pytest.approx(2 * SAFE + SAFE - 0.1)
+
+
+def test_nobody_lacks_more_than_its_lead() -> None:
+    """An operator that holds all leads at 0.3 s would else never see anybody safe."""
+    house = House()
+    house.enter(sent=0.25, lead=0.3)
+    assert house.missing(0.0) == pytest.approx(0.05)
+    house.enter(sent=0.3, lead=0.3)
+    assert house.missing(0.0) == pytest.approx(0.05)
+
+
+def test_who_is_no_newcomer_and_short_is_behind() -> None:
+    house = House()
+    house.enter(sent=NEW - 0.01)
+    house.enter(sent=NEW + 0.01)
+    load = house.load(NEW - 0.1)
+    assert load.missing == pytest.approx((SAFE - 0.09) + (SAFE - 0.11))
+    assert load.behind == pytest.approx(SAFE - 0.11)
+    assert house.load(0.0).behind == 0.0
 
 
 def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:

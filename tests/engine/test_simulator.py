@@ -151,3 +151,20 @@ def test_the_command_simulates_an_accelerator(capsys: pytest.CaptureFixture[str]
     words = ("--machine", "accelerator", "--rate", "4", "--seconds", "2", "--lead", "1")
     assert simulate.run(parse(*words, "--urgency", "estimated")) == 0
     assert "of 132 SMs" in capsys.readouterr().out
+
+
+def test_a_voice_as_it_is_served_takes_longer_at_times_but_not_on_average() -> None:
+    table, rng = costs.cpu_served(), random.Random(1)
+    luck = [table.luck(rng) for _ in range(4000)]
+    assert min(luck) < 0.5
+    assert max(luck) > 2.0
+    assert sum(luck) / len(luck) == pytest.approx(1.0, rel=0.02)
+    assert costs.cpu(2).luck(rng) == 1.0
+
+
+def test_a_batch_of_several_sizes_takes_longer_than_one_of_one_size() -> None:
+    table = costs.cpu_served()
+    one, two = (table.decode(Lane.URGENT, 0.6, 2, sizes) for sizes in (1, 2))
+    assert two - one == pytest.approx(table.decode_fixed)
+    assert table.decode(Lane.URGENT, 0.6, 3) - one == pytest.approx(table.decode_each)
+    assert table.decode(Lane.BACKGROUND, 0.6, 3, 2) > table.decode(Lane.BACKGROUND, 0.6, 3)
