@@ -10,7 +10,7 @@ from statistics import median
 
 from playhead.engine.clock import monotonic
 
-EVERY = 0.05
+EVERY = 0.1
 """Seconds from one look to the next."""
 
 BEFORE = 0.5
