@@ -94,15 +94,20 @@ class Census:
             return
         playing, lacking, behind = 0, 0.0, 0.0
         for stream in self._streams.values():
-            if stream.away_since is None and not (head := stream.playhead).frozen:
+            if stream.away_since is None and not stream.playhead.frozen:
                 playing += 1
-                safe = min(SAFE, stream.learner.limit)  # nobody is made to hold more
-                if (held := head.runway(now)) < safe and not (stream.dead or stream.spoken):
-                    lacking += safe - held
-                    if head.sent > NEW * head.sample_rate:
-                        behind += safe - held
+                lacking += (lack := _lack(stream, now))
+                behind += lack * (stream.playhead.sent > NEW * stream.playhead.sample_rate)
             elif stream.away_since is not None:
                 playing += places.takes_part(stream, now)
         self._playing, self._missing, self._behind = playing, lacking, behind
         self._looked = now
         self._good_for = FRESH_EACH * max(0, len(self._streams) - FEW)
+
+
+def _lack(stream: Stream, now: float) -> float:
+    """Seconds of speech that its listener lacks to be safe: nobody is made to hold more than its
+    lead."""
+    if stream.dead or stream.spoken:
+        return 0.0
+    return max(0.0, min(SAFE, stream.learner.limit) - stream.playhead.runway(now))
