@@ -21,7 +21,6 @@ from playhead.engine.progress import Tell
 from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.runner_lines import LANES, Hangup, LaneLine, frames
-from playhead.engine.remote.runner_shelf import shelves
 from playhead.engine.types import Lane, ModelCounts, Pcm, Request, Runner
 
 log: Final = logging.getLogger(__name__)
@@ -54,11 +53,9 @@ def host(descriptors: Sequence[int], load: Callable[[bytes, Tell], Hosted]) -> i
     status, once the engine has gone. ``load`` raises :class:`CannotHost`."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    sockets, memory = descriptors[: 1 + len(LANES)], descriptors[1 + len(LANES) :]
-    control, *lanes = (socket.socket(fileno=descriptor) for descriptor in sockets)
+    control, *lanes = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     for sock in (control, *lanes):
         sock.set_inheritable(False)
-    lines = [LaneLine(*ends) for ends in zip(lanes, shelves(memory), strict=True)]
     ending = _Ending(control)
     coming = frames(control)
     for begin in wire.from_engine(next(coming, [_NOTHING])[0]):
@@ -71,7 +68,7 @@ def host(descriptors: Sequence[int], load: Callable[[bytes, Tell], Hosted]) -> i
         ending.loaded()
         _say(control, [wire.Ready(hosted.runner.info, hosted.limits)])
         served = RunnerHost(hosted, control)
-        served.start(lines)
+        served.start([LaneLine(sock) for sock in lanes])
         for found in coming:
             served.take([message for frame in found for message in wire.from_engine(frame)])
     return 0

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from playhead.engine.remote import runner_wire as wire
-from playhead.engine.remote.runner_shelf import Shelf
 from playhead.engine.remote.wire import Frames
 from playhead.engine.types import Lane, Pcm
 
@@ -52,17 +51,15 @@ def _heard(control: socket.socket) -> bytes:
 
 class LaneLine:
     """One end of a lane's line. One thread at a time. All raise :class:`Hangup`, and those that
-    receive ``WireError``. Sound crosses by ``shelf`` where there is one and room on it."""
+    receive ``WireError``."""
 
-    def __init__(self, sock: socket.socket, shelf: Shelf | None = None) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self._shelf = shelf
         self._room = memoryview(bytearray(READ))
 
     def send(self, message: wire.Work | wire.Done, sound: Sequence[Pcm] = ()) -> None:
         """Send one message."""
-        laid = self._shelf.lay(sound) if self._shelf else 0
-        left = wire.letter(message, sound, laid)
+        left = wire.letter(message, sound)
         try:
             while left:
                 left = _after(left, self._sock.sendmsg(left[:MOST_PIECES]))
@@ -85,7 +82,7 @@ class LaneLine:
         sound. Nothing follows it before it is answered: a message without much sound is taken
         by one call."""
         have = self._more(self._room, 0, wire.HEAD.size)
-        size, sound, laid = wire.lengths(self._room[: wire.HEAD.size])
+        size, sound = wire.lengths(self._room[: wire.HEAD.size])
         end = wire.HEAD.size + size
         if end > len(self._room):
             larger = memoryview(bytearray(end))
@@ -95,8 +92,6 @@ class LaneLine:
         body = self._room[wire.HEAD.size : end]
         if not sound:
             return body, SILENCE
-        if laid and self._shelf:
-            return body, self._shelf.take(sound)
         pcm = np.empty(sound // SILENCE.itemsize, np.float32)
         room = pcm.data.cast("B")
         room[: have - end] = self._room[end:have]

@@ -19,7 +19,6 @@ from playhead.engine.answers import Hear
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell, quiet
 from playhead.engine.remote import runner_batches as batches
-from playhead.engine.remote import runner_shelf
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.runner_lines import (
     LANES,
@@ -57,8 +56,7 @@ def start(program: Sequence[str], settings: bytes, tell: Tell = quiet) -> "Runne
     """Start ``program`` with the descriptors of its lines as last argument, have it load the model
     that ``settings`` name, and wait until that is ready. Raises :class:`CannotStart`."""
     ours, theirs = pairs()
-    memory = runner_shelf.descriptors()
-    descriptors = [*(sock.fileno() for sock in theirs), *memory]
+    descriptors = [sock.fileno() for sock in theirs]
     process = subprocess.Popen(
         [*program, ",".join(map(str, descriptors))],
         pass_fds=descriptors,
@@ -67,7 +65,6 @@ def start(program: Sequence[str], settings: bytes, tell: Tell = quiet) -> "Runne
     for sock in theirs:
         sock.close()
     control, *lanes = ours
-    lines = [LaneLine(*ends) for ends in zip(lanes, runner_shelf.shelves(memory), strict=True)]
     coming = frames(control)
     try:
         with contextlib.suppress(OSError):  # then it has ended, and says so below
@@ -80,7 +77,7 @@ def start(program: Sequence[str], settings: bytes, tell: Tell = quiet) -> "Runne
         raise
     if ready is None:
         raise CannotStart(f"its process {_end_of(process)} while it was loading")
-    return RunnerProxy(process, control, coming, lines, ready)
+    return RunnerProxy(process, control, coming, lanes, ready)
 
 
 def _loaded(coming: Iterator[list[bytes]], tell: Tell) -> wire.Ready | None:
@@ -109,7 +106,7 @@ class RunnerProxy:
         process: "subprocess.Popen[bytes]",
         control: socket.socket,
         coming: Iterator[list[bytes]],
-        lines: Sequence[LaneLine],
+        lanes: Sequence[socket.socket],
         ready: wire.Ready,
     ) -> None:
         self.info: ModelInfo = ready.info
@@ -117,7 +114,7 @@ class RunnerProxy:
         self._process = process
         self._control = control
         self._coming = coming
-        self._lines = dict(zip(LANES, lines, strict=True))
+        self._lines = {lane: LaneLine(sock) for lane, sock in zip(LANES, lanes, strict=True)}
         self._turns = {lane: threading.Lock() for lane in LANES}
         self._results = batches.StepResults()
         self._counts = ModelCounts()

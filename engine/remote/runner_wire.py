@@ -2,8 +2,7 @@
 
 Two kinds of line. On the *control* line frames are those of ``wire``: a length and a MessagePack
 array of messages. On a *lane's* line one message goes each way at a time, as a head of two lengths,
-MessagePack, and sound as it lies in memory (float32), which is neither encoded nor copied here; or
-the sound lies in memory that both share (``runner_shelf``), and the head says so.
+MessagePack, and sound as it lies in memory (float32), which is neither encoded nor copied here.
 Each side trusts the other: it started it, or was started by it, with the lines in hand.
 """
 
@@ -25,8 +24,8 @@ from playhead.engine.types import (
     StepResult,
 )
 
-HEAD: Final = struct.Struct("<II?")
-"""Bytes of MessagePack, bytes of sound, and whether the sound lies in shared memory."""
+HEAD: Final = struct.Struct("<II")
+"""Bytes of MessagePack, bytes of sound."""
 
 _SAMPLE: Final = np.dtype(np.float32).itemsize
 
@@ -176,19 +175,16 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[T]", data: bytes | memoryview) ->
 # -- a lane's line ----------------------------------------------------------------------------
 
 
-def letter(message: Work | Done, sound: Sequence[Pcm] = (), laid: int = 0) -> list[memoryview]:
-    """What to send, piece by piece, in bytes; ``sound`` arrays must be contiguous. ``laid``: bytes
-    of it that lie in shared memory already, instead."""
+def letter(message: Work | Done, sound: Sequence[Pcm] = ()) -> list[memoryview]:
+    """What to send, piece by piece, in bytes; ``sound`` arrays must be contiguous."""
     body = _encoder.encode(message)
-    size = laid or sum(pcm.nbytes for pcm in sound)
-    head = HEAD.pack(len(body), size, laid > 0) + body
-    return [memoryview(head), *(pcm.data.cast("B") for pcm in sound if not laid)]
+    head = HEAD.pack(len(body), sum(pcm.nbytes for pcm in sound)) + body
+    return [memoryview(head), *(pcm.data.cast("B") for pcm in sound)]
 
 
-def lengths(head: bytes | bytearray | memoryview) -> tuple[int, int, bool]:
-    """Bytes of MessagePack that follow and of its sound, and whether that lies in shared memory.
-    Raises :class:`WireError`."""
-    body, sound, laid = HEAD.unpack(head)
+def lengths(head: bytes | bytearray | memoryview) -> tuple[int, int]:
+    """Bytes of MessagePack and of sound that follow. Raises :class:`WireError`."""
+    body, sound = HEAD.unpack(head)
     if body > MOST or sound % _SAMPLE:
         raise WireError(f"a message of {body} bytes with {sound} of sound: there is none such")
-    return body, sound, laid
+    return body, sound

@@ -49,8 +49,7 @@ def control(frame: bytes) -> bytes:
 def lane(pieces: list[memoryview]) -> tuple[bytes, Pcm]:
     """Body and sound of what was sent, as one stream of bytes."""
     sent = b"".join(pieces)
-    size, sound, laid = wire.lengths(sent[: wire.HEAD.size])
-    assert not laid
+    size, sound = wire.lengths(sent[: wire.HEAD.size])
     body = sent[wire.HEAD.size : wire.HEAD.size + size]
     left = sent[wire.HEAD.size + size :]
     assert len(left) == sound
@@ -197,10 +196,4 @@ def test_what_is_no_message_is_said_to_be_none(frame: bytes) -> None:
 @pytest.mark.parametrize(("body", "sound"), [(MOST + 1, 0), (1, 3)])
 def test_lengths_that_none_has_are_refused(body: int, sound: int) -> None:
     with pytest.raises(WireError, match="there is none such"):
-        wire.lengths(wire.HEAD.pack(body, sound, False))
-
-
-def test_sound_that_lies_elsewhere_is_told_and_not_sent() -> None:
-    (piece,) = wire.letter(wire.Decoded([4], {}), [np.ones(4, np.float32)], laid=16)
-    size, sound, laid = wire.lengths(piece[: wire.HEAD.size])
-    assert (size, sound, laid) == (len(piece) - wire.HEAD.size, 16, True)
+        wire.lengths(wire.HEAD.pack(body, sound))
