@@ -312,15 +312,16 @@ def test_a_loading_that_is_given_up_leaves_nothing_behind() -> None:
     assert not [c for c in children if str(CHILD) in Path(f"/proc/{c}/cmdline").read_text()]
 
 
-def test_long_sound_crosses_whole() -> None:
+@pytest.mark.parametrize("frames", [1, 20_000], ids=["short", "long"])
+def test_sound_of_any_length_crosses_whole(frames: int) -> None:
     runner = start(PROGRAM, b"fake")
     told: list[object] = []
     runner.follow(told.append)
     try:
         runner.open(request(1))
-        runner.push_text(1, "a" * 20_000, flush=False, end=True)
+        runner.push_text(1, "a" * frames, flush=False, end=True)
         until(lambda: told)
-        (pcm,) = runner.decode([ChunkWork(1, 0, 0, 20_000, Lane.URGENT, None, 0.0, 0.0)])
-        np.testing.assert_array_equal(pcm, ramp(0, 80 * 20_000))
+        (pcm,) = runner.decode([ChunkWork(1, 0, 0, frames, Lane.URGENT, None, 0.0, 0.0)])
+        np.testing.assert_array_equal(pcm, ramp(0, 80 * frames))
     finally:
         runner.end()
