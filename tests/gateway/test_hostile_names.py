@@ -6,10 +6,8 @@ hook of the interpreter (PEP 578), which no code can go round.
 """
 
 import asyncio
-import contextlib
 import json
-import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +15,7 @@ import msgpack
 import pytest
 import uvloop
 from api_kit import ApiClient, api
+from audit import begin, watched
 from fake_engine import INFO
 from machine import PATIENCE
 from playhead.gateway.messages import ErrorEvent, Hello, Ready, Start
@@ -57,28 +56,6 @@ SPEECH = {"model": "tts-1", "voice": "alloy", "input": "one", "response_format":
 
 Door = Callable[[ApiClient, str], Awaitable[bool]]
 """Shows a name; whether it was taken."""
-
-_opened: list[str] = []
-_watching = [False]
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watching[0] and event in ("open", "os.listdir", "os.scandir", "import", "exec", "compile"):
-        _opened.append(f"{event} {arguments[0]!r}")
-
-
-sys.addaudithook(_hook)  # there is no way to take one away: it is told when to look
-
-
-@contextlib.contextmanager
-def watched() -> Iterator[list[str]]:
-    """What is opened, listed, imported or compiled in this process while the block runs."""
-    _opened.clear()
-    _watching[0] = True
-    try:
-        yield _opened
-    finally:
-        _watching[0] = False
 
 
 # -- the doors -----------------------------------------------------------------------------------
@@ -230,6 +207,7 @@ def test_there_are_forty_names_and_more() -> None:
 @pytest.mark.parametrize("door", DOORS)
 def test_a_hostile_name_is_refused_and_opens_no_file(door: str) -> None:
     async def main() -> None:
+        begin()
         async with api(max_connections_per_address=1_000) as client:
             show = DOORS[door]
             await asyncio.wait_for(show(client, "no-such-voice"), PATIENCE)  # late imports
@@ -246,6 +224,7 @@ def test_a_hostile_name_is_refused_and_opens_no_file(door: str) -> None:
 
 def test_what_is_opened_is_seen(tmp_path: Any) -> None:
     (tmp_path / "alto.wav").write_bytes(b"RIFF")
+    begin()
     with watched() as opened:
         (tmp_path / "alto.wav").read_bytes()
     assert opened == [f"open {str(tmp_path / 'alto.wav')!r}"]

@@ -1,12 +1,8 @@
 """SSML and XML are text like any other: nothing is expanded, fetched, waited for, or opened."""
 
-import contextlib
-import sys
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 import uvloop
+from audit import begin, watched
 from fake_engine import CHUNK
 from harness import Client, gateway
 from playhead.gateway.messages import Audio, Cancel
@@ -35,30 +31,6 @@ MARKUP = {
     "numeric entities": "&#0;&#x10FFFF;&#xD800;&#99999999999;",
 }
 
-_seen: list[str] = []
-_watching = [False]
-
-
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _watching[0] and event in ("open", "import", "subprocess.Popen", "urllib.Request"):
-        _seen.append(f"{event} {arguments[0]!r}")
-    if _watching[0] and event in ("socket.connect", "socket.getaddrinfo"):
-        _seen.append(f"{event} {arguments!r}")
-
-
-sys.addaudithook(_hook)
-
-
-@contextlib.contextmanager
-def watched() -> Iterator[list[str]]:
-    """What is opened, and who is called, in this process while the block runs."""
-    _seen.clear()
-    _watching[0] = True
-    try:
-        yield _seen
-    finally:
-        _watching[0] = False
-
 
 def test_there_are_twenty() -> None:
     assert len(set(MARKUP.values())) == len(MARKUP) == 20
@@ -81,6 +53,7 @@ async def speak(client: Client, epoch: int, text: str) -> list[str]:
 @pytest.mark.parametrize("encoding", ["json", "msgpack"])
 def test_markup_reaches_the_voice_as_it_was_written(encoding: str) -> None:
     async def main() -> None:
+        begin()
         async with gateway() as running:
             client = await running.greeted(encoding)
             await speak(client, 1, "warm up")  # late imports
