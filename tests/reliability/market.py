@@ -245,6 +245,8 @@ class Market(Machine):
         seat.unsaid = seat.unsent = conduct.frames
         self._seats[utterance] = seat
         self._accounts[utterance] = account
+        for made in (self.result.service, self.result.total, self.result.worked):
+            made.setdefault(account, 0.0)  # who gets nothing counts as well
         self._scheduler.delay(client, ONE_WAY)
         payer = {Keys.EACH: account, Keys.ONE: "key", Keys.NONE: ""}[self._keys]
         request = Request(utterance, client, "any", account=payer)
