@@ -22,7 +22,7 @@ CPU_RATE = 7.0  # utterances a second that it can make
 BATCHED = costs.smaller(costs.h200(), 16)
 BATCHED_RATE = 17.0
 SERVED = costs.cpu_served()
-SERVED_MAKES = 38.0  # seconds of speech a second, from cold and far beyond capacity
+SERVED_MAKES = 46.0  # seconds of speech a second, from cold and far beyond capacity
 STALLED = 0.02
 """Share of those admitted that may stall, and not for long."""
 
@@ -71,11 +71,9 @@ def test_a_step_beyond_capacity_is_refused_from_the_first_second(
     assert out.made / 8.0 > 0.9 * rate * 5.0, "and the machine is full"
 
 
-def test_a_crowd_of_the_bundled_voice_as_it_is_served_is_not_kept_short() -> None:
-    """Costs as measured over sockets, chance included. Short leads mean small chunks, which cost
-    twice or three times as much: were newcomers let in as soon as everybody could be made safe
-    again, nobody ever would be, and a quarter of the machine would be lost. And a step that waits
-    behind the urgent chunks of everybody else comes when its listener is dry."""
+def test_a_crowd_of_the_bundled_voice_as_it_is_served_hears_no_gap() -> None:
+    """Costs as measured over sockets, chance included. Utterances of 5.7 s: with shorter ones, as
+    the bench asks for, the rules of before let 1 % stall."""
     out = play(SERVED, poisson(16.0, 0.0, 12.0), 12.0)
     admitted = out.utterances - out.refused
     assert out.stalled == 0, f"{out.stalled} of {admitted}, for {out.worst_stall:.3f} s"
