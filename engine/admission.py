@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from playhead.engine.places import TAKEN
 from playhead.engine.policy import PolicyConfig, Refusal
 
-SAFE = 0.8
-"""Seconds of runway that everybody should have soon, or its lead, if that is less. Two of the
-longest chunks of the bundled voice: who holds less is given shorter ones, which cost up to three
-times as much a second, so that a crowd that is kept short is kept short by what that costs."""
+SAFE = 0.6
+"""Seconds of runway that everybody should have soon: the least lead, or its own, if that is less."""
 
 SOON = 0.2
 """Seconds of the whole machine that may be owed, which is what a newcomer waits at the worst: a
 burst of newcomers would else be let in all at once, and first chunks, being small, cost twice or
 three times what speech does later."""
 
-RUSH = 0.6
+RUSH = 0.45
 """Seconds of the urgent lane that may be owed, where it is one lane of its own: newcomers pass
 through it until they are safe, in chunks that take several times what speech does later."""
 

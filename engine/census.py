@@ -43,10 +43,10 @@ class Census:
         self._looked = -math.inf
         self._good_for = 0.0  # seconds
 
-    def enter(self) -> None:
-        """One more is live, and lacks everything."""
+    def enter(self, stream: Stream, now: float) -> None:
+        """``stream`` is live, and lacks everything."""
         self._playing += 1
-        self._missing += SAFE
+        self._missing += _lack(stream, now)
 
     def leave(self, stream: Stream) -> None:
         """``stream`` has given its slot back."""
@@ -107,7 +107,7 @@ class Census:
 
 def _lack(stream: Stream, now: float) -> float:
     """Seconds of speech that its listener lacks to be safe: nobody is made to hold more than its
-    lead."""
-    if stream.dead or stream.spoken:
+    lead. Who has heard all that could be made and waits for more text is owed nothing."""
+    if stream.dead or stream.spoken or stream.idle:
         return 0.0
     return max(0.0, min(SAFE, stream.learner.limit) - stream.playhead.runway(now))

@@ -89,7 +89,7 @@ class Scheduler:
         self._clients.join(stream)
         self._watch.touch(stream)
         self._shares.join(request)
-        self._census.enter()
+        self._census.enter(stream, now)
 
     def text(self, utterance: int, steppable: bool, delta: str | None = None) -> None:
         """Text arrived; ``steppable`` when a backbone step would now yield something. Where

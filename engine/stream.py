@@ -92,6 +92,11 @@ class Stream:
         """True when all that will ever be has been handed to a codec lane."""
         return self.ended and self.taken == self.ready
 
+    @property
+    def idle(self) -> bool:
+        """True when it has spoken, and there is nothing to do for it before more text comes."""
+        return self.chunks > 0 and not (self.steppable or self.running or self.may_decode)
+
     def hear(self, report: Report, now: float) -> float | None:
         """Take a report; by how many seconds the belief was off, or None when it was ignored."""
         head = self.playhead

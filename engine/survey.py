@@ -150,7 +150,7 @@ class Survey:
         if frames:
             margin = _margin(stream, needed, lead, now)
             chunk = self._candidate(stream, frames, deadline, key, margin, now)
-        step = self._step(stream, frames, deadline, now)
+        step = self._step(stream, frames, key, deadline, now)
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
         if not wanted:
             self._watch.rest(stream, _pressing_at(stream))
@@ -171,22 +171,28 @@ class Survey:
 
     def _step_again(self, stream: Stream, now: float) -> Step:
         """The step that ``stream`` waited for and nothing else: no chunk of it is being decoded."""
-        return Step(stream, self._step_key(stream, stream.playhead.deadline(now), now))
+        deadline = stream.playhead.deadline(now)
+        key = self._key(stream, deadline, now)
+        return Step(stream, self._step_key(stream, key, deadline, now))
 
-    def _step(self, stream: Stream, frames: int, deadline: float, now: float) -> Step | None:
+    def _step(
+        self, stream: Stream, frames: int, key: Key, deadline: float, now: float
+    ) -> Step | None:
         """The step that ``stream`` could make beside a chunk of ``frames``."""
         unheard = (stream.ready - stream.taken) * self._frame_seconds
         idle = not (frames or stream.decoding)
         if stream.may_step and (unheard < LOOKAHEAD or idle):
-            return Step(stream, self._step_key(stream, deadline, now))
+            return Step(stream, self._step_key(stream, key, deadline, now))
         return None
 
-    def _step_key(self, stream: Stream, deadline: float, now: float) -> Key:
+    def _step_key(self, stream: Stream, key: Key, deadline: float, now: float) -> Key:
         """The turn of a step: before its listener runs dry a chunk must be made of it, and what is
         being decoded, or waits for that, is heard before."""
+        if self._config.urgency is Urgency.NONE:
+            return key
         between = stream.decoding_seconds + (stream.ready - stream.taken) * self._frame_seconds
         chunk = policy.OUTLAST * self._turnaround
-        return self._key(stream, deadline + between - chunk, now)
+        return policy.at(key, deadline + between - chunk, now + chunk)
 
     def _frames(self, stream: Stream, runway: float) -> int:
         available, ends = stream.available()

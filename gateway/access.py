@@ -145,7 +145,7 @@ class Access:
                 "tickets",
                 "too many tickets of this key are open",
                 f"each is good for {LIFETIME:g} seconds: use them, or wait",
-                RETRY,
+                spread(RETRY, next(self._sent_away)),
             )
         return text
 

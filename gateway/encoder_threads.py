@@ -4,16 +4,17 @@ The standard library's pool would do, but for one thing: a thread that hangs in 
 its place in it for ever, and as many of them as there are places are the end of all encoding.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final, ParamSpec, TypeVar
 
 NAME: Final = "encoder"
 P = ParamSpec("P")
 T = TypeVar("T")
-_Job = Callable[[], None]
+_Job = tuple[Future[Any], Callable[[], Any]]
 
 
 class EncoderThreads(Executor):
@@ -33,7 +34,7 @@ class EncoderThreads(Executor):
         if self._over:
             raise RuntimeError("the encoders' threads have ended")
         future: Future[T] = Future()
-        self._jobs.put(lambda: self._run(future, lambda: fn(*args, **kwargs)))
+        self._jobs.put((future, lambda: fn(*args, **kwargs)))
         return future
 
     def write_off(self, job: Future[Any]) -> None:
@@ -47,14 +48,20 @@ class EncoderThreads(Executor):
         self._start()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more work. What waits is done, or dropped with ``cancel_futures``."""
+        """No more work. What waits is done, or cancelled with ``cancel_futures``."""
         self._over = True
-        while cancel_futures and not self._jobs.empty():
-            self._jobs.get()
+        if cancel_futures:
+            self._cancel_waiting()
         for _ in self._threads:
             self._jobs.put(None)
         for thread in list(self._threads) if wait else ():
             thread.join()
+
+    def _cancel_waiting(self) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                if (job := self._jobs.get_nowait()) is not None:
+                    job[0].cancel()
 
     def _start(self) -> None:
         # Daemons: whoever ends the process must not wait for one that hangs.
@@ -65,7 +72,7 @@ class EncoderThreads(Executor):
     def _work(self) -> None:
         me = threading.current_thread()
         while me in self._threads and (job := self._jobs.get()) is not None:
-            job()
+            self._run(*job)
 
     def _run(self, future: Future[T], call: Callable[[], T]) -> None:
         if not future.set_running_or_notify_cancel():
@@ -74,7 +81,7 @@ class EncoderThreads(Executor):
             self._working[future] = threading.current_thread()
         try:
             result = call()
-        except Exception as fault:  # noqa: BLE001 - it is told to whoever waits for the result
+        except BaseException as fault:  # noqa: BLE001 - told to whoever waits, and the thread lives
             future.set_exception(fault)
         else:
             future.set_result(result)

@@ -68,17 +68,17 @@ class EncoderPipe:
         self._emit = emit
         self._threads = threads
         self._waiting: list[EngineEvent] = []
-        self._busy = False
+        self._work: Future[list[PipeOutput]] | None = None
         self._closed = False
-        self._alarm: asyncio.TimerHandle | None = None
-        self._looks = 0
+        self._watched = False
+        self._looks = 0  # at work that was running
 
     def push(self, event: EngineEvent) -> None:
         """Accept the next event of this utterance. Event loop only."""
         if self._closed:
             return
         self._waiting.append(event)
-        if not self._busy:
+        if self._work is None:
             self._run()
 
     def close(self) -> None:
@@ -91,33 +91,33 @@ class EncoderPipe:
         if self._threads is None:
             self._deliver(self._encode(batch))
             return
-        self._busy = True
         self._looks = 0
-        work = self._threads.submit(self._encode, batch)
-        asyncio.wrap_future(work).add_done_callback(self._done)
-        self._look_later(work)
+        self._work = self._threads.submit(self._encode, batch)
+        asyncio.wrap_future(self._work).add_done_callback(self._done)
+        if not self._watched:  # one timer a second, however many jobs that is
+            self._look_later()
 
-    def _look_later(self, work: Future[list[PipeOutput]]) -> None:
-        loop = asyncio.get_running_loop()
-        self._alarm = loop.call_later(LOOK, self._look, work)
+    def _look_later(self) -> None:
+        self._watched = True
+        asyncio.get_running_loop().call_later(LOOK, self._look)
 
-    def _look(self, work: Future[list[PipeOutput]]) -> None:
+    def _look(self) -> None:
         """Give up an encoder that has worked for too long. One that waits for a thread has not."""
-        self._looks += work.running()
+        self._watched = False
+        if self._work is None:
+            return
+        self._looks += self._work.running()
         if self._looks < LOOKS:
-            self._look_later(work)
+            self._look_later()
             return
         assert self._threads is not None, "who works inline is never looked at"
-        self._threads.write_off(work)
+        self._threads.write_off(self._work)
         log.error("the wire encoder of utterance %d does not come back", self._utterance)
         if not self._closed:
             self._deliver([EncoderFailed(self._utterance, "it does not come back")])
 
     def _done(self, job: asyncio.Future[list[PipeOutput]]) -> None:
-        self._busy = False
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._work = None
         if job.cancelled() or self._closed:
             return
         self._deliver(job.result())

@@ -25,8 +25,6 @@ from playhead.gateway.session_queue import Fault
 POLICY_VIOLATION: Final = 1008
 REVOKED: Final = Fault("revoked", "the API key of this session is no longer valid")
 
-"""What the names of the encoder threads begin with."""
-
 
 class Hub:
     """All sessions of the process. Event loop only, except :meth:`deliver`."""

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from itertools import count
@@ -21,7 +20,6 @@ from playhead.gateway.access_guard import Guard
 from playhead.gateway.agent import Agent
 from playhead.gateway.allocator import keep_thresholds
 from playhead.gateway.api.listener import open_api
-from playhead.gateway.encoder_threads import NAME as ENCODERS
 from playhead.gateway.engines import EngineSource, find_engine
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.limits import Limits
@@ -43,7 +41,6 @@ EXIT_FAULT: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_ENGINE_DEAD: Final = 70
 ENGINE_CHECK: Final = 0.2
-THREAD_PATIENCE: Final = 1.0
 SWITCH_INTERVAL: Final = 0.0005
 GC_THRESHOLDS: Final = (10_000, 20, 100)
 """Far more seldom than Python's own: a full collection looks through thousands of sessions while
@@ -81,23 +78,10 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
             return 128 + signal.SIGINT
         share_interpreter()
         try:
-            return _leave(uvloop.run(_serve(settings, guard, facts, source, listeners)))
+            return uvloop.run(_serve(settings, guard, facts, source, listeners))
         finally:
             signals.ignore()
             source.end()
-
-
-def _leave(status: int) -> int:
-    """Python waits at exit for threads that are not daemons: a wire encoder that hangs would keep
-    the process for ever."""
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith(ENCODERS)]
-    for thread in threads:
-        thread.join(THREAD_PATIENCE)
-        if thread.is_alive():
-            log.critical("%s does not end; leaving without it", thread.name)
-            logging.shutdown()
-            os._exit(EXIT_ENGINE_DEAD)
-    return status
 
 
 def server_facts(

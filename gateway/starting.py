@@ -24,8 +24,8 @@ from playhead.gateway.listen import Listeners
 from playhead.gateway.listener import BACKLOG
 
 RETRY_AFTER: Final = 2.0
-SPREAD: Final = 1.0
-"""Share by which others are told to wait longer: the header has whole seconds."""
+SPREAD: Final = 2.0
+"""Share by which others are told to wait longer: the header has whole seconds, here 2 to 5."""
 MOST_OPEN: Final = 64
 MOST_HEAD: Final = 8 * 1024
 PATIENCE: Final = 2.0
@@ -55,7 +55,7 @@ def answer(head: bytes, stage: Stage, seconds: float, number: int = 0) -> bytes:
         HTTPStatus.SERVICE_UNAVAILABLE,
         json.dumps(body) + "\n",
         content_type="application/json",
-        headers={"Retry-After": str(math.ceil(spread(RETRY_AFTER, number, SPREAD)))},
+        headers={"Retry-After": str(math.floor(spread(RETRY_AFTER, number, SPREAD)))},
     )
     if words[0] == b"HEAD":
         made.body = b""

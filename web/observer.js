@@ -3,6 +3,9 @@
 const SUBPROTOCOL = "playhead.observe.v1";
 const RETRY_MS = 3000;
 
+/** Not all pages of a server that restarts at the same moment. */
+const later = () => RETRY_MS * (0.75 + Math.random() / 2);
+
 /** Events: `offer` `{observe, crowd_listeners, reason}`, `stats` (the message), `refused` `{text}`. */
 export class Observer extends EventTarget {
   #url;
@@ -23,9 +26,10 @@ export class Observer extends EventTarget {
     let offer;
     try {
       const response = await fetch(address, { cache: "no-store" });
+      if (response.status >= 500) throw new Error(response.statusText);
       offer = response.ok ? await response.json() : { observe: false, reason: "" };
     } catch { // the session's own connection says what is wrong
-      setTimeout(() => this.open(), RETRY_MS);
+      setTimeout(() => this.open(), later());
       return;
     }
     this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
@@ -63,7 +67,7 @@ export class Observer extends EventTarget {
     socket.onclose = () => {
       this.#socket = null;
       this.dispatchEvent(new CustomEvent("gone"));
-      setTimeout(() => this.#connect(), RETRY_MS);
+      setTimeout(() => this.#connect(), later());
     };
     this.#socket = socket;
   }

@@ -185,8 +185,9 @@ class Carrier:
             try:
                 return await dial(address, replace(self._hello, resume=origin))
             except ConnectionFailed as failed:
-                wait = max(pause, min(failed.retry_after or 0.0, ASKED))
-                if self._clock() + wait > deadline:
+                left = deadline - self._clock()
+                if pause > left:
                     raise ConnectionLost(f"{lost}, and no way back: {failed}") from None
+                wait = max(pause, min(failed.retry_after or 0.0, ASKED, left))
             await asyncio.sleep(wait)
         raise AssertionError("pauses do not end")

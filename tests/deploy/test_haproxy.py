@@ -45,10 +45,11 @@ async def nodes_of(fleet: Cluster, queries: list[str]) -> list[str]:
 
 def test_a_session_returns_to_the_node_that_knows_it(fleet: Cluster) -> None:
     def spread() -> Counter[str]:
-        return Counter(asyncio.run(nodes_of(fleet, [""] * 6)))
+        return Counter(asyncio.run(nodes_of(fleet, [""] * 16)))
 
-    # Where a busy machine keeps one of them waiting, it has less slack, and gets fewer.
-    evenly = Counter({"node-1": 3, "node-2": 3})
+    # Where a busy machine keeps one of them waiting, it has less slack, and gets fewer. Drawn by
+    # lot they would be even once in five times.
+    evenly = Counter({"node-1": 8, "node-2": 8})
     assert undisturbed(spread, evenly.__eq__) == evenly
 
     async def main() -> None:

@@ -38,7 +38,7 @@ class House:
             stream.playhead.on_sent(round(sent * HZ), 0.0)
         self.streams[number] = stream
         self.ledger.join(payer)
-        self.census.enter()
+        self.census.enter(stream, 0.0)
         return stream
 
     def leave(self, stream: Stream) -> None:
@@ -93,6 +93,29 @@ def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:
     assert house.missing(0.0) == 0.0
     spoken.taken = 3
     assert house.missing(1.0) == SAFE
+
+
+def test_who_waits_for_more_text_is_owed_nothing_until_it_comes() -> None:
+    house = House()
+    talker = house.enter(sent=2 * NEW)
+    talker.chunks = 3
+    load = house.load(5.0)
+    assert (load.missing, load.behind) == (0.0, 0.0)
+    for owed in ({"steppable": True}, {"stepping": True}, {"decoding": True}, {"ready": 1}):
+        for name, value in owed.items():
+            setattr(talker, name, value)
+        load = house.load(5.0)
+        assert (load.missing, load.behind) == (SAFE, SAFE), owed
+        for name in owed:
+            setattr(talker, name, 0)
+    talker.chunks = 0  # it has said that it will speak, and nothing else
+    assert house.missing(5.0) == SAFE
+
+
+def test_a_newcomer_lacks_no_more_than_it_is_made_to_hold() -> None:
+    house = House()
+    house.enter(lead=0.1)
+    assert house.missing(0.0) == pytest.approx(0.1)
 
 
 def test_the_load_is_counted_by_accounts() -> None:

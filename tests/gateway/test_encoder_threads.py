@@ -1,5 +1,6 @@
 """Threads that go on to be as many as they should, however many never come back."""
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -54,7 +55,28 @@ def test_what_waits_can_be_dropped(gate: threading.Event) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     gate.set()
     assert working.result(PATIENCE)
-    assert not never.done()
+    assert never.cancelled(), "whoever waits for it is told"
+
+
+def test_dropping_what_waits_never_waits_for_work_that_a_thread_was_quicker_to_take() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(100):
+            pool = EncoderThreads(2)
+            jobs = [pool.submit(pow, 2, 3) for _ in range(6)]
+            pool.shutdown(cancel_futures=True)
+            assert all(job.cancelled() or job.result(PATIENCE) == 8 for job in jobs)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_job_that_wants_to_end_its_thread_is_told_and_the_thread_lives() -> None:
+    pool = EncoderThreads(1)
+    with pytest.raises(SystemExit):
+        pool.submit(sys.exit, 1).result(PATIENCE)
+    assert pool.submit(pow, 2, 3).result(PATIENCE) == 8
+    pool.shutdown()
 
 
 def test_a_cancelled_job_is_passed_over(gate: threading.Event) -> None:

@@ -173,7 +173,7 @@ def test_close_while_emitting_stops_the_rest() -> None:
 def test_an_encoder_that_does_not_come_back_ends_its_utterance_and_gives_its_place_to_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(encoding, "LOOK", 0.01)
+    monkeypatch.setattr(encoding, "LOOK", 0.1)
     gate = threading.Event()
     outputs: dict[int, list[PipeOutput]] = {1: [], 2: [], 3: []}
 

@@ -131,8 +131,9 @@ def test_an_address_that_comes_too_fast_is_told_so_and_then_cut() -> None:
         async with gateway(max_connections_per_address=5) as running:
             foreign = get(headers=UPGRADE + "Origin: null\r\n")
             answers = [await ask(running, foreign)]
-            while answers[-1]:  # until the address is cut, all of them at once
-                answers += await asyncio.gather(*(ask(running, foreign) for _ in range(25)))
+            async with asyncio.timeout(PATIENCE):
+                while answers[-1]:  # until the address is cut, all of them at once
+                    answers += await asyncio.gather(*(ask(running, foreign) for _ in range(25)))
             kinds = [answer.split(b" ", 2)[1] if answer else b"cut" for answer in answers]
             assert kinds[0] == b"403"  # pages are looked at before all else
             assert kinds[-1] == b"cut"

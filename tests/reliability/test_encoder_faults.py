@@ -128,7 +128,7 @@ def test_an_encoder_that_is_slow_keeps_one_thread_and_never_the_event_loop(oddit
 def test_encoders_that_hang_fail_and_the_others_still_have_their_threads(
     oddity: Oddity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "LOOK", 0.02)
+    monkeypatch.setattr(encoding, "LOOK", 0.1)
     oddity.first = lambda: oddity.gate.wait(PATIENCE) and None
 
     async def case(url: str) -> None:

@@ -16,6 +16,8 @@ from playhead.engine.longest import Longest
 from playhead.engine.policy import PolicyConfig
 from playhead.gateway import messages as m
 
+pytestmark = pytest.mark.slow  # sound takes its time
+
 SOON = PolicyConfig(longest=Longest(base=1.5, factor=0.0))
 MOST = 1.5 + FaultyRunner.info.step_frames * FRAME / RATE
 """Seconds: what the last step made is still spoken."""

@@ -174,7 +174,7 @@ def test_a_wire_encoder_that_hangs_does_not_keep_the_process() -> None:
                 assert (await bare.until(m.Failed)).code == "draining"
 
         run(main())
-        assert process.wait(AT_ONCE) == EXIT_ENGINE_DEAD
+        assert process.wait(AT_ONCE) == 0
 
 
 def test_a_full_disk_under_the_log_costs_no_sound() -> None:

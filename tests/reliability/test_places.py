@@ -62,8 +62,12 @@ def test_ghosts_do_not_keep_newcomers_out(monkeypatch: pytest.MonkeyPatch) -> No
             assert isinstance(engine, Engine)
             ghosts = [await vanish(url) for _ in range(2)]
             assert (await say(url, SHORT)).startswith("overloaded"), "they may be back any moment"
-            while any(s.running or s.away_since is None for s in engine._scheduler.streams()):
-                await asyncio.sleep(0.01)  # what was begun for them has yet to be made
+            async with asyncio.timeout(PATIENCE):
+                while any(
+                    stream.running or stream.away_since is None
+                    for stream in list(engine._scheduler.streams())
+                ):
+                    await asyncio.sleep(0.01)  # what was begun for them has yet to be made
             kept_for(monkeypatch, 0.0)
             assert await say(url, SHORT) == "done"
             lost, _ = await come_back(url, ghosts[0])

@@ -8,11 +8,11 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import pytest
 from kit import served
 from machine import PATIENCE, kept_waiting
+from ports import free_ports
 from returning import Member
 
 FLAGS = ("--max-connections-per-address", "1000", "--http-port", "off")
@@ -32,14 +32,14 @@ def test_a_house_that_loses_its_server_speaks_again_within_ten_seconds() -> None
     members = [Member(random.Random(number), gap=0.3, words=2) for number in range(MANY)]
 
     async def main(stack: contextlib.ExitStack) -> float:
-        process, url = stack.enter_context(served(*FLAGS, FAULTY_PACE="2000", FAULTY_BATCH="32"))
+        flags = [*FLAGS, "--port", str(free_ports())]  # nobody else's while it is free
+        process, url = stack.enter_context(served(*flags, FAULTY_PACE="2000", FAULTY_BATCH="32"))
         over = asyncio.Event()
         talking = [asyncio.create_task(member.talk(url, over)) for member in members]
         await until(lambda: all(member.starts or member.lost for member in members))
         process.kill()
         process.wait()
-        port = str(urlsplit(url).port)
-        again = served(*FLAGS, "--port", port, FAULTY_PACE="2000", FAULTY_BATCH="32")
+        again = served(*flags, FAULTY_PACE="2000", FAULTY_BATCH="32")
         await asyncio.to_thread(stack.enter_context, again)
         back = time.monotonic()
 

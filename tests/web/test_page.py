@@ -44,7 +44,7 @@ def assert_one_sine(visit: StubVisit, samples: int) -> None:
 
 
 def test_speaks_to_the_end_and_reports(visit: StubVisit) -> None:
-    visit.speak(SENTENCE, Script(samples=36_000, head=30_000))
+    visit.speak(SENTENCE, Script(samples=36_000, head=36_000))
     visit.finish()
     last = visit.js("positions.filter((p) => p.epoch === 1).at(-1)")
     assert (last["state"], last["consumed"], last["underruns"]) == ("drained", 36_000, 0)
