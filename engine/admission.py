@@ -16,7 +16,7 @@ from playhead.engine.places import TAKEN
 from playhead.engine.policy import PolicyConfig, Refusal
 
 SAFE = 0.6
-"""Seconds of runway that everybody should have soon: the least lead, or its own, if that is less."""
+"""Seconds of runway that everybody should have soon: the least lead, or its own, if less."""
 
 SOON = 0.2
 """Seconds of the whole machine that may be owed, which is what a newcomer waits at the worst: a
