@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """1,000 clients lose their server at the same moment: how soon do they speak again as before?
 
-    bench/reliability/thundering.py [--clients 1000] [--gap 30] [--before 20] [--after 30]
+    bench/reliability/thundering.py [--clients 1000] [--gap 60] [--before 15] [--after 25]
                                     [--signal kill|term] [--out FILE]
 
 A server process with the known wave of the tests, batched as an accelerator's; the clients are the
@@ -111,9 +111,9 @@ def recovered(rows: list[dict[str, Any]], usual: float, heard: float) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=1_000)
-    parser.add_argument("--gap", type=float, default=30.0, help="seconds between utterances")
-    parser.add_argument("--before", type=float, default=20.0)
-    parser.add_argument("--after", type=float, default=30.0)
+    parser.add_argument("--gap", type=float, default=60.0, help="seconds between utterances")
+    parser.add_argument("--before", type=float, default=15.0)
+    parser.add_argument("--after", type=float, default=25.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--signal", choices=("kill", "term"), default="kill")
     parser.add_argument("--out", type=Path)
