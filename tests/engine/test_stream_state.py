@@ -37,6 +37,23 @@ def test_it_runs_while_a_lane_has_work_of_it(stepping: bool, decoding: bool, run
 
 
 @pytest.mark.parametrize(
+    ("state", "idle"),
+    [
+        ({}, True),
+        ({"chunks": 0}, False),  # it is about to begin
+        ({"steppable": True}, False),
+        ({"stepping": True}, False),
+        ({"decoding": True}, False),
+        ({"ready": 1}, False),
+    ],
+)
+def test_it_is_idle_when_it_has_spoken_and_waits_for_text(
+    state: dict[str, object], idle: bool
+) -> None:
+    assert stream(**{"chunks": 2, **state}).idle is idle
+
+
+@pytest.mark.parametrize(
     ("state", "available"),
     [
         ({"steppable": True}, (6, False)),

@@ -168,6 +168,13 @@ def test_without_urgency_all_is_background_in_the_order_of_asking() -> None:
 # -- steps ------------------------------------------------------------------------------------
 
 
+def test_without_urgency_steps_too_go_in_the_order_of_asking() -> None:
+    world = World(Urgency.NONE)
+    world.stream(2, ready=0, steppable=True)
+    world.stream(1, ready=0, steppable=True, sent=1.0)
+    assert numbers(world.look())["steps"] == [1, 2]
+
+
 def test_the_backbone_is_stepped_in_the_order_of_need() -> None:
     world = World()
     for number, sent in ((1, 0.9), (2, 0.3), (3, 0.0)):
