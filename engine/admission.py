@@ -65,7 +65,6 @@ class Load:
     own: int = 0  # live utterances of the one that asks
     ahead: float = 0.0  # seconds of speech by which it was served more than the average
     urgent: float = 0.0  # seconds of the urgent lane per second of speech, if it is one by itself
-    behind: float = 0.0  # of the missing seconds, what others lack than newcomers
 
 
 def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
@@ -78,8 +77,7 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
     if utilisation > config.max_utilisation:
         wanted = f"one more utterance would need {utilisation:.0%} of the machine"
         return _overloaded(wanted, COME_BACK)
-    # Newcomers are short for a moment. When the others are, the machine does not keep up.
-    owed = (load.missing + load.behind + SAFE) * (load.cost or GUESSED_COST) / workers
+    owed = (load.missing + SAFE) * (load.cost or GUESSED_COST) / workers
     # Among those who are short, the least served account goes first: others wait longer.
     soon = SOON / 2 if load.ahead > SAFE else SOON
     most = min(soon, CAUGHT_UP * (1.0 - load.playing * load.cost / workers))

@@ -25,9 +25,6 @@ takes, so that it never takes more than a few hundredths of the engine's thread.
 FEW: Final = 64
 """Streams that are looked at every time."""
 
-NEW: Final = 1.0
-"""Seconds of speech after which a listener is no newcomer: it should be safe by then."""
-
 
 class Census:
     """Counts over ``streams``, all live utterances, and ``ledger``, their accounts, both of which
@@ -39,7 +36,6 @@ class Census:
         self._away: dict[int, Stream] = {}
         self._playing = 0
         self._missing = 0.0  # seconds of speech
-        self._behind = 0.0  # of these, what others lack than newcomers
         self._looked = -math.inf
         self._good_for = 0.0  # seconds
 
@@ -82,9 +78,7 @@ class Census:
         cost = capacity.cost(self._playing + 1)
         urgent = capacity.urgent(math.ceil(self._missing / SAFE) + 1)
         ahead = self._ledger.ahead(payer) if own else 0.0
-        return Load(
-            live, self._playing, self._missing, cost, accounts, own, ahead, urgent, self._behind
-        )
+        return Load(live, self._playing, self._missing, cost, accounts, own, ahead, urgent)
 
     def _look(self, now: float) -> None:
         """Count who plays, and the seconds of speech that these lack to be safe, unless that was
@@ -92,15 +86,14 @@ class Census:
         who are held."""
         if now - self._looked < self._good_for:
             return
-        playing, lacking, behind = 0, 0.0, 0.0
+        playing, lacking = 0, 0.0
         for stream in self._streams.values():
             if stream.away_since is None and not stream.playhead.frozen:
                 playing += 1
-                lacking += (lack := _lack(stream, now))
-                behind += lack * (stream.playhead.sent > NEW * stream.playhead.sample_rate)
+                lacking += _lack(stream, now)
             elif stream.away_since is not None:
                 playing += places.takes_part(stream, now)
-        self._playing, self._missing, self._behind = playing, lacking, behind
+        self._playing, self._missing = playing, lacking
         self._looked = now
         self._good_for = FRESH_EACH * max(0, len(self._streams) - FEW)
 

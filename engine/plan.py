@@ -55,14 +55,14 @@ class Dispatcher:
         self.yields = False  # it has waited long enough to get the reserve
 
     def fill(self, turn: Turn, now: float) -> list[Dispatch]:
-        """Start what the machine takes: urgent chunks and steps in the order of need, then
-        background chunks."""
+        """Start what the machine takes: urgent chunks and the steps that stand before one, in the
+        order of need; then the other steps, then background chunks."""
         urgent, steps, background = deque(turn.urgent), deque(turn.steps), deque(turn.background)
         out: list[Dispatch] = []
         while True:
             chunk_next = bool(urgent) and self.free(Lane.URGENT)
             step_next = bool(steps) and self.free(Lane.LM)
-            if step_next and not (chunk_next and urgent[0].key <= steps[0].key):
+            if step_next and not (chunk_next and _goes_first(urgent[0], steps[0])):
                 out.append(self._steps(steps, now))
             elif chunk_next:
                 out.append(self._chunks(Lane.URGENT, urgent, now))
@@ -121,3 +121,8 @@ class Dispatcher:
         share = math.ceil(len(candidates) / self._free(lane))
         self.busy[lane] += 1
         return [candidates.popleft() for _ in range(min(self._limits.batch[lane], share))]
+
+
+def _goes_first(chunk: Candidate, step: Step) -> bool:
+    """A chunk goes before a step, except before one that a listener in greater need waits for."""
+    return not step.urgent or chunk.key <= step.key

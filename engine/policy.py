@@ -142,11 +142,6 @@ def order(deadline: float, served: float, own: float, soon: float, utterance: in
     return (max(deadline, soon), served, own, utterance)
 
 
-def at(key: Key, deadline: float, soon: float) -> Key:
-    """The key that :func:`order` gives to other work of the same utterance, due at ``deadline``."""
-    return (max(deadline, soon), *key[1:])
-
-
 def fifo(queued_at: float, utterance: int) -> Key:
     """Sort key of work without deadlines (``Urgency.NONE``): first come, first served."""
     return (queued_at, 0.0, 0.0, utterance)

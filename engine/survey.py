@@ -81,7 +81,7 @@ class Survey:
             elif useful.isdisjoint(free):
                 self._watch.shelve(stream, useful)
             elif stream.request.utterance in settled:
-                turn.add(None, self._step_again(stream, now))
+                turn.add(None, self._step_again(stream, needed, now))
             else:
                 self._look_at(stream, needed, now, turn, free)
         turn.wake_at = min(turn.wake_at, self._watch.next_alarm())
@@ -150,16 +150,14 @@ class Survey:
         if frames:
             margin = _margin(stream, needed, lead, now)
             chunk = self._candidate(stream, frames, deadline, key, margin, now)
-        step = self._step(stream, frames, key, deadline, now)
+        step = self._step(stream, frames, key, deadline - now < needed)
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
         if not wanted:
             self._watch.rest(stream, _pressing_at(stream))
         elif not wanted.isdisjoint(free):
             turn.add(chunk, step)
         elif chunk is None:
-            assert step is not None, "else nothing was wanted"
-            until = self._chunk_at(stream, runway, now)
-            self._watch.block(stream, STEP, step.key, until, settled=True)
+            self._watch.block(stream, STEP, key, self._chunk_at(stream, runway, now), settled=True)
         else:
             self._watch.block(stream, wanted, key, chunk.promotion)
 
@@ -169,30 +167,19 @@ class Survey:
         over = runway - policy.enough_below(ladder, available, self._frame_seconds)
         return stream.unpark_time(over, now) if over > 0.0 else math.inf
 
-    def _step_again(self, stream: Stream, now: float) -> Step:
+    def _step_again(self, stream: Stream, needed: float, now: float) -> Step:
         """The step that ``stream`` waited for and nothing else: no chunk of it is being decoded."""
         deadline = stream.playhead.deadline(now)
-        key = self._key(stream, deadline, now)
-        return Step(stream, self._step_key(stream, key, deadline, now))
+        return Step(stream, self._key(stream, deadline, now), deadline - now < needed)
 
-    def _step(
-        self, stream: Stream, frames: int, key: Key, deadline: float, now: float
-    ) -> Step | None:
-        """The step that ``stream`` could make beside a chunk of ``frames``."""
+    def _step(self, stream: Stream, frames: int, key: Key, pressing: bool) -> Step | None:
+        """The step that ``stream`` could make beside a chunk of ``frames``. ``pressing``: its
+        listener runs dry soon."""
         unheard = (stream.ready - stream.taken) * self._frame_seconds
         idle = not (frames or stream.decoding)
         if stream.may_step and (unheard < LOOKAHEAD or idle):
-            return Step(stream, self._step_key(stream, key, deadline, now))
+            return Step(stream, key, idle and pressing)
         return None
-
-    def _step_key(self, stream: Stream, key: Key, deadline: float, now: float) -> Key:
-        """The turn of a step: before its listener runs dry a chunk must be made of it, and what is
-        being decoded, or waits for that, is heard before."""
-        if self._config.urgency is Urgency.NONE:
-            return key
-        between = stream.decoding_seconds + (stream.ready - stream.taken) * self._frame_seconds
-        chunk = policy.OUTLAST * self._turnaround
-        return policy.at(key, deadline + between - chunk, now + chunk)
 
     def _frames(self, stream: Stream, runway: float) -> int:
         available, ends = stream.available()

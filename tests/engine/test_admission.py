@@ -77,16 +77,6 @@ def test_a_machine_that_is_nearly_full_owes_no_more_than_it_can_make_good() -> N
     assert refused.retry_after == COME_BACK, "nobody is sent away for longer"
 
 
-def test_what_others_lack_than_newcomers_counts_twice() -> None:
-    """A burst is short for a moment; a crowd that stays short is one that the machine does not
-    keep up with."""
-    most = SOON / CALM.cost - SAFE
-    assert why(replace(CALM, missing=most - 0.01)) == ""
-    assert "owed" in why(replace(CALM, missing=most - 0.01, behind=0.02))
-    assert why(replace(CALM, missing=most / 2 - 0.01, behind=most / 2 - 0.01)) == ""
-    assert "owed" in why(replace(CALM, missing=most / 2 + 0.01, behind=most / 2 + 0.01))
-
-
 def test_first_chunks_pass_through_a_lane_of_their_own() -> None:
     """There is room in the long run, but the urgent lane has its hands full."""
     load = Load(100, 100, 0.0, 0.001, urgent=0.05)

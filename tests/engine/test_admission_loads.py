@@ -72,8 +72,8 @@ def test_a_step_beyond_capacity_is_refused_from_the_first_second(
 
 
 def test_a_crowd_of_the_bundled_voice_as_it_is_served_hears_no_gap() -> None:
-    """Costs as measured over sockets, chance included. Utterances of 5.7 s: with shorter ones, as
-    the bench asks for, the rules of before let 1 % stall."""
+    """Costs as measured over sockets, chance included. Utterances of 5.7 s: of shorter ones, as the
+    bench asks for, 1 % stall."""
     out = play(SERVED, poisson(16.0, 0.0, 12.0), 12.0)
     admitted = out.utterances - out.refused
     assert out.stalled == 0, f"{out.stalled} of {admitted}, for {out.worst_stall:.3f} s"

@@ -8,7 +8,7 @@ import pytest
 from doubles import HZ, request
 from playhead.engine.admission import SAFE, Load
 from playhead.engine.capacity import Capacity
-from playhead.engine.census import FEW, FRESH_EACH, NEW, Census
+from playhead.engine.census import FEW, FRESH_EACH, Census
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.playhead import Playhead
@@ -74,16 +74,6 @@ def test_nobody_lacks_more_than_its_lead() -> None:
     assert house.missing(0.0) == pytest.approx(0.05)
 
 
-def test_who_is_no_newcomer_and_short_is_behind() -> None:
-    house = House()
-    house.enter(sent=NEW - 0.01)
-    house.enter(sent=NEW + 0.01)
-    assert house.load(0.0).behind == 0.0
-    load = house.load(NEW - 0.1)
-    assert load.missing == pytest.approx((SAFE - 0.09) + (SAFE - 0.11))
-    assert load.behind == pytest.approx(SAFE - 0.11)
-
-
 def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:
     house = House()
     over, held, spoken = house.enter(), house.enter(), house.enter()
@@ -97,15 +87,13 @@ def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:
 
 def test_who_waits_for_more_text_is_owed_nothing_until_it_comes() -> None:
     house = House()
-    talker = house.enter(sent=2 * NEW)
+    talker = house.enter(sent=2.0)
     talker.chunks = 3
-    load = house.load(5.0)
-    assert (load.missing, load.behind) == (0.0, 0.0)
+    assert house.missing(5.0) == 0.0
     for owed in ({"steppable": True}, {"stepping": True}, {"decoding": True}, {"ready": 1}):
         for name, value in owed.items():
             setattr(talker, name, value)
-        load = house.load(5.0)
-        assert (load.missing, load.behind) == (SAFE, SAFE), owed
+        assert house.missing(5.0) == SAFE, owed
         for name in owed:
             setattr(talker, name, 0)
     talker.chunks = 0  # it has said that it will speak, and nothing else
