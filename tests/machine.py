@@ -41,6 +41,12 @@ class Kept:
 
     seconds: float = 0.0
 
+    @property
+    def in_turn(self) -> float:
+        """By how many seconds that may have delayed a sound or an answer: it passes through three
+        threads one after the other (a lane's, the engine's, an event loop's), each kept so."""
+        return 3 * self.seconds
+
 
 @contextlib.contextmanager
 def kept_waiting() -> Iterator[Kept]:

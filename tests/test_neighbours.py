@@ -162,7 +162,7 @@ def test_the_neighbour_hears_every_sample_in_time(misfit: Misfit) -> None:
             await asyncio.gather(*bad, return_exceptions=True)
             for n, (pcm, starved) in enumerate(heard):
                 assert np.array_equal(pcm, sound(TEXT + str(n)))
-                assert starved <= 0.1 + kept.seconds
+                assert starved <= 0.1 + kept.in_turn
 
     run(case())
 

@@ -264,6 +264,6 @@ def test_neighbour_of_misfits_hears_what_he_always_hears(url: str) -> None:
         await asyncio.gather(*bad, return_exceptions=True)
         assert heard.pcm.shape == alone.pcm.shape
         assert np.abs(heard.pcm - alone.pcm).max() <= 1e-5
-        assert heard.counters.starved <= 0.1 + kept.seconds
+        assert heard.counters.starved <= 0.1 + kept.in_turn
 
     run(case())
