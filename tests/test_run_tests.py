@@ -126,7 +126,7 @@ def test_the_time_for_everything_ends_it(project: Path) -> None:
     assert done.returncode == 1
     over = r"^== \w+ was ended: the time for everything is over$"
     assert re.search(over, done.stdout, flags=re.MULTILINE)
-    assert "models       (bad) not begun" in done.stdout
+    assert "no torch     (bad) not begun" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ def play(conduct: str, supply: float) -> Result:
     return Market(CONDUCTS[conduct], supply=supply, neighbours=NEIGHBOURS).run(SECONDS, SETTLED)
 
 
-@pytest.fixture(scope="module", params=[0.8, 1.2])
-def honest(request: pytest.FixtureRequest) -> tuple[float, Result]:
-    return request.param, play("honest", request.param)
+@pytest.fixture(scope="module")
+def honest() -> dict[float, Result]:
+    return {supply: play("honest", supply) for supply in (0.8, 1.2)}
 
 
 def test_the_strategies_by_which_a_server_is_judged_are_all_here() -> None:
@@ -25,10 +25,17 @@ def test_the_strategies_by_which_a_server_is_judged_are_all_here() -> None:
     assert set(STRATEGIES) <= CONDUCTS.keys()
 
 
-@pytest.mark.parametrize("conduct", [name for name in CONDUCTS if name != "honest"])
-def test_no_lie_pays_and_none_hurts(honest: tuple[float, Result], conduct: str) -> None:
-    supply, truth = honest
-    lied = play(conduct, supply)
+OTHERS = [name for name in CONDUCTS if name != "honest" and name not in STRATEGIES]
+
+
+@pytest.mark.parametrize(
+    ("supply", "conduct"),
+    [(0.8, name) for name in (*STRATEGIES, *OTHERS)] + [(1.2, name) for name in STRATEGIES],
+)
+def test_no_lie_pays_and_none_hurts(
+    honest: dict[float, Result], supply: float, conduct: str
+) -> None:
+    truth, lied = honest[supply], play(conduct, supply)
     if supply < 1.0 or conduct not in PLENTY:
         # PLENTY: ten sessions may hear ten times as much, and a returning one has its lead anew,
         # while there is enough for all.
