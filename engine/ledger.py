@@ -142,9 +142,8 @@ class ServiceLedger:
         good, as soon as it is known where that is."""
         newcomer = Newcomer(level, level + SETTLED, min(ENTRANCE, average - level))
         self._newcomers[client] = newcomer
-        if (
-            gone := next((gone for gone, heir in self._gone.items() if not heir), None)
-        ) is not None:
+        gone = next((gone for gone, heir in self._gone.items() if not heir), None)
+        if gone is not None:
             self._gone[gone] = client
         elif self._vacant:
             return level + newcomer.follow(self._vacant.pop())

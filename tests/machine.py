@@ -35,6 +35,14 @@ def undisturbed(measured: Callable[[], T], good: Callable[[T], bool]) -> T:
     return found
 
 
+def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait for what another thread or process brings about. Fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.002)
+
+
 @dataclass
 class Kept:
     """``seconds`` in which threads could have run and had no core; set when the block ends."""

@@ -53,6 +53,9 @@ const FINAL_CLOSES = new Map([
  * @property {() => number} [now]               ms, monotonic
  */
 
+/** Not all pages of a server that restarts at the same moment. @param {number} ms */
+export const jittered = (ms) => ms * (0.75 + Math.random() / 2);
+
 export class Connection {
   #url;
   #hello;
@@ -289,7 +292,7 @@ export class Connection {
     } else if (LEAVING.has(code) && this.#session !== null) {
       this.#move(this.#whyDown(code));
     } else if (code === 1013) {
-      this.#retry("The server is full. Trying again in a few seconds …", BUSY_RETRY_MS * (0.75 + Math.random() / 2));
+      this.#retry("The server is full. Trying again in a few seconds …", jittered(BUSY_RETRY_MS));
     } else {
       this.#retry(this.#whyDown(code), null);
       if (code === 1006) this.#explain();
@@ -324,7 +327,7 @@ export class Connection {
       this.#lose("The connection was lost, and no way back was found in time.", true);
     }
     this.#handlers.down(text);
-    this.#retryTimer = setTimeout(() => this.open(), delay ?? backoff * (0.75 + Math.random() / 2));
+    this.#retryTimer = setTimeout(() => this.open(), delay ?? jittered(backoff));
   }
 
   #beat() {

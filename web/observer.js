@@ -1,10 +1,9 @@
 /** Pictures of the engine for whoever is permitted to watch (docs/protocol.md, "Watching"). */
 
+import { jittered } from "./connection.js";
+
 const SUBPROTOCOL = "playhead.observe.v1";
 const RETRY_MS = 3000;
-
-/** Not all pages of a server that restarts at the same moment. */
-const later = () => RETRY_MS * (0.75 + Math.random() / 2);
 
 /** Events: `offer` `{observe, crowd_listeners, reason}`, `stats` (the message), `refused` `{text}`. */
 export class Observer extends EventTarget {
@@ -29,7 +28,7 @@ export class Observer extends EventTarget {
       if (response.status >= 500) throw new Error(response.statusText);
       offer = response.ok ? await response.json() : { observe: false, reason: "" };
     } catch { // the session's own connection says what is wrong
-      setTimeout(() => this.open(), later());
+      setTimeout(() => this.open(), jittered(RETRY_MS));
       return;
     }
     this.dispatchEvent(new CustomEvent("offer", { detail: offer }));
@@ -67,7 +66,7 @@ export class Observer extends EventTarget {
     socket.onclose = () => {
       this.#socket = null;
       this.dispatchEvent(new CustomEvent("gone"));
-      setTimeout(() => this.#connect(), later());
+      setTimeout(() => this.#connect(), jittered(RETRY_MS));
     };
     this.#socket = socket;
   }

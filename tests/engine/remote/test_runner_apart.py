@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from doubles import MODEL, ramp, request
-from machine import AT_ONCE, PATIENCE, kept_waiting
+from machine import AT_ONCE, PATIENCE, kept_waiting, until
 from playhead.engine.answers import Relay
 from playhead.engine.longest import Longest
 from playhead.engine.loop import Engine, EngineConfig
@@ -93,13 +93,6 @@ def say(made: Engine, utterance: int, *parts: str, **more: object) -> None:
     for part in parts[:-1]:
         made.push_text(utterance, part, flush=True)
     made.push_text(utterance, parts[-1], end=True)
-
-
-def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.002)
 
 
 def gone(pid: int) -> bool:

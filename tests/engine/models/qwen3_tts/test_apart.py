@@ -2,8 +2,6 @@
 
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +10,10 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
 
 import runner_lab as lab
-from machine import PATIENCE
+from machine import until
 from playhead.engine.remote.runner_proxy import start
 
 CHILD = Path(__file__).resolve().parents[2] / "remote" / "model_child.py"
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.002)
 
 
 def test_the_model_sounds_the_same_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
