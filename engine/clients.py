@@ -2,6 +2,7 @@
 
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.stream import Stream
+from playhead.engine.types import Request
 
 
 class Clients:
@@ -13,25 +14,25 @@ class Clients:
         self._delays: dict[str, float] = {}
         self._streams: dict[str, dict[int, Stream]] = {}
 
-    def begin(self, client: str) -> LeadLearner:
-        """What is learned of a client whose next utterance begins."""
-        learner = self._learners.setdefault(client, LeadLearner(self._limits))
+    def open(
+        self, request: Request, sample_rate: int, now: float, *, listens: bool = True
+    ) -> Stream:
+        """A client's next utterance begins at ``now``, with what is known of it. ``listens``:
+        reports are taken, should any come."""
+        learner = self._learners.setdefault(request.client, LeadLearner(self._limits))
         learner.begin()
-        return learner
-
-    def one_way(self, client: str) -> float:
-        """The measured delay to a client, seconds; 0 while it is unknown."""
-        return self._delays.get(client, 0.0)
+        one_way = self._delays.get(request.client, 0.0)
+        stream = Stream.opened(
+            request, learner, sample_rate, now=now, one_way=one_way, listens=listens
+        )
+        self._streams.setdefault(request.client, {})[request.utterance] = stream
+        return stream
 
     def delay(self, client: str, one_way: float) -> None:
         """The delay was measured; it holds for what is being spoken as well."""
         self._delays[client] = one_way
         for stream in self._streams.get(client, {}).values():
             stream.playhead.one_way = one_way
-
-    def join(self, stream: Stream) -> None:
-        """A stream begins."""
-        self._streams.setdefault(stream.request.client, {})[stream.request.utterance] = stream
 
     def leave(self, stream: Stream) -> None:
         """It is over."""

@@ -48,6 +48,15 @@ def died(utterance: int, samples: int, fault: BaseException) -> Finished:
     return Finished(utterance, Finish.FAILED, samples, lost.code, lost.message)
 
 
+def unheard(stream: Stream) -> tuple[TextWarning, ...]:
+    """What is to be said of a stream that has ended without a single frame of a text that has a
+    sound: its model has not said why."""
+    if stream.ready or not (stream.ended and stream.speakable):
+        return ()
+    message = "the model has ended it before the first sound"
+    return (TextWarning(stream.request.utterance, "unspeakable_text", message, ""),)
+
+
 @dataclass(slots=True)
 class Tally:
     """Counters since the start."""
@@ -86,9 +95,9 @@ class Outbox:
         self._events: list[EngineEvent] = []
         self._closed: list[int] = []
 
-    def add(self, event: TextWarning) -> None:
-        """A warning."""
-        self._events.append(event)
+    def add(self, *warnings: TextWarning) -> None:
+        """Warnings."""
+        self._events += warnings
 
     def add_chunk(
         self, chunk: ChunkWork, start: int, pcm: Pcm, words: tuple[Word, ...], now: float

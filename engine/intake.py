@@ -59,7 +59,7 @@ class Intake:
             log.exception("the model cannot take the text of utterance %d", utterance)
             self._scheduler.fail(utterance, "engine_error", describe(fault))
         else:
-            self._scheduler.text(utterance, steppable, delta)
+            self._scheduler.text(utterance, steppable, delta, end=end)
 
     def hear(self, news: News) -> None:
         """What a model in another process says to what it was asked. Raises ``RunnerDead``."""

@@ -7,7 +7,7 @@ come as events through one ``deliver`` call per turn.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -69,6 +69,7 @@ class EngineConfig:
     counts: Callable[[], ModelCounts] = ModelCounts  # of the model so far
     capacity: Capacity | None = None  # of the lanes, as rehearsed; None: to be measured
     follow: Callable[[Hear], None] = unasked  # is handed who hears what the model answers later
+    at_work: Callable[[], Mapping[str, int]] = dict  # of a model elsewhere: see Watchdog.look
 
 
 class Engine:
@@ -93,6 +94,7 @@ class Engine:
         self._intake = Intake(runner, self._scheduler)
         self._deliver = deliver
         self._counts = config.counts
+        self._elsewhere = config.at_work
         self._clock = clock
         self._inbox: deque[_Command] = deque()
         self._reports: dict[int, tuple[Report, float]] = {}
@@ -288,6 +290,6 @@ class Engine:
         self._die(stuck)
 
     def _at_work(self) -> dict[str, int]:
-        at_work = self._lanes.at_work()
+        at_work = {**self._lanes.at_work(), **self._elsewhere()}
         turns = self._turns
         return at_work | ({"the engine's thread": turns} if turns % 2 else {})

@@ -9,10 +9,11 @@ import math
 from collections.abc import Collection, Iterable
 
 from playhead.engine import admission, places
+from playhead.engine.barren import NOTHING, Barren
 from playhead.engine.capacity import Capacity
 from playhead.engine.census import Census
 from playhead.engine.clients import Clients
-from playhead.engine.events import NONE, Fault, Outbox, Tally, broken
+from playhead.engine.events import NONE, Fault, Outbox, Tally, broken, unheard
 from playhead.engine.meters import Meters
 from playhead.engine.plan import Dispatch, Dispatcher, Plan
 from playhead.engine.policy import LaneLimits, PolicyConfig, Refusal
@@ -54,6 +55,7 @@ class Scheduler:
         self.dispatcher = Dispatcher(lanes)
         self._out = Outbox()
         self._watch = Watch()
+        self._barren = Barren(self._watch.touch, self._shares.charge_seconds)
         self.survey = Survey(model, config, self._shares, self.meters, self.tally, self._watch)
 
     # -- the gateway's side -----------------------------------------------------------------
@@ -78,26 +80,23 @@ class Scheduler:
 
     def enter(self, request: Request, now: float) -> None:
         """Take the place that ``admit`` has found."""
-        stream = self._streams[request.utterance] = Stream.opened(
-            request,
-            self._clients.begin(request.client),
-            self.model.sample_rate,
-            now=now,
-            one_way=self._clients.one_way(request.client),
-            listens=self.config.urgency is Urgency.REPORTED,
-        )
-        self._clients.join(stream)
+        listens = self.config.urgency is Urgency.REPORTED
+        stream = self._clients.open(request, self.model.sample_rate, now, listens=listens)
+        self._streams[request.utterance] = stream
         self._watch.touch(stream)
         self._shares.join(request)
         self._census.enter(stream, now)
 
-    def text(self, utterance: int, steppable: bool, delta: str | None = None) -> None:
-        """Text arrived; ``steppable`` when a backbone step would now yield something. Where
-        ``delta`` tells what it was, speech that goes on far beyond it is ended."""
+    def text(
+        self, utterance: int, steppable: bool, delta: str | None = None, *, end: bool = False
+    ) -> None:
+        """Text arrived, the last if ``end``; ``steppable`` when a backbone step would now yield
+        something. Where ``delta`` tells what it was, speech that goes on far beyond is ended."""
         if (stream := self._streams.get(utterance)) and not stream.ended:
             if delta is not None:
                 stream.expect(delta, self.config.longest, self._frame_seconds)
             stream.steppable = stream.steppable or steppable
+            self._barren.told(stream, end=end)
             self._watch.touch(stream)
 
     def cancel(self, utterance: int, now: float) -> None:
@@ -148,7 +147,10 @@ class Scheduler:
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
         self.meters.pauses.turn(now)
+        for stream in self._barren.look(now):
+            self._end(stream, Finish.FAILED, NOTHING)
         turn = self.survey.look(now, self.dispatcher.room())
+        turn.wake_at = min(turn.wake_at, self._barren.next_alarm())
         self.meters.pauses.expect(turn.wake_at)
         work = tuple(self.dispatcher.fill(turn, now))
         self.survey.started(self._streams[each] for one in work for each in one.utterances)
@@ -165,7 +167,7 @@ class Scheduler:
         self.capacity.note(Lane.LM, dispatch.held(service, now), len(dispatch.steps), audio)
         for result in results:
             if stream := self._back(result.utterance, Lane.LM):
-                self._commit_step(stream, result)
+                self._commit_step(stream, result, service / len(results), now)
 
     def commit_chunks(
         self, dispatch: Dispatch, results: Iterable[Pcm | BaseException], service: float, now: float
@@ -238,13 +240,13 @@ class Scheduler:
         self._release(stream)
         return None
 
-    def _commit_step(self, stream: Stream, result: StepResult) -> None:
+    def _commit_step(self, stream: Stream, result: StepResult, took: float, now: float) -> None:
         if result.error is not None:
             self._end(stream, Finish.FAILED, broken(result.error))
             return
         stream.made(result)
-        for warning in result.warnings:
-            self._out.add(warning)
+        self._out.add(*(result.warnings or unheard(stream)))
+        self._barren.stepped(stream, result, took, now)
         self._finish_if_spoken(stream)
 
     def _commit_chunk(self, chunk: ChunkWork, pcm: Pcm | BaseException, now: float) -> None:
@@ -253,10 +255,7 @@ class Scheduler:
             return
         if isinstance(pcm, BaseException):
             self._end(stream, Finish.FAILED, broken(str(pcm) or type(pcm).__name__))
-        else:
-            self._deliver(stream, chunk, pcm, now)
-
-    def _deliver(self, stream: Stream, chunk: ChunkWork, pcm: Pcm, now: float) -> None:
+            return
         start = stream.playhead.sent
         words = stream.pop_words(math.inf if stream.spoken else start + len(pcm))
         self._out.add_chunk(chunk, start, pcm, words, now)
@@ -282,6 +281,7 @@ class Scheduler:
         del self._streams[stream.request.utterance]
         self._clients.leave(stream)
         self._watch.forget(stream)
+        self._barren.forget(stream)
         self._shares.leave(stream, self.capacity)
         self._census.leave(stream)
         self._out.close(stream.request.utterance)

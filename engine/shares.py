@@ -45,7 +45,10 @@ class Shares:
 
     def charge(self, request: Request, frames: float) -> None:
         """Frames were made for an utterance that has not left, whether or not it wants them."""
-        seconds = frames * self._frame_seconds
+        self.charge_seconds(request, frames * self._frame_seconds)
+
+    def charge_seconds(self, request: Request, seconds: float) -> None:
+        """The same in seconds of audio, or of a lane that made none of it."""
         self.accounts.serve(request.payer, seconds)
         self._within[request.payer].serve(request.client, seconds)
 

@@ -31,6 +31,8 @@ class Stream:
     playhead: Playhead
     learner: LeadLearner
     steppable: bool = False  # a backbone step would yield something
+    complete: bool = False  # no text will ever follow
+    speakable: bool = False  # there is something in its text that has a sound
     ended: bool = False  # no frame will ever follow
     finish: Finish = Finish.COMPLETE
     expected: float = 0.0  # seconds that its text so far should take
@@ -117,6 +119,7 @@ class Stream:
     def expect(self, delta: str, most: Longest, frame_seconds: float) -> None:
         """``delta`` joins its text: it may last as much longer."""
         self.expected += expected(delta)
+        self.speakable = self.speakable or any(map(str.isalnum, delta))
         self.longest = most.seconds(self.expected, self.request.speed) / frame_seconds
 
     def made(self, result: StepResult) -> None:

@@ -67,6 +67,7 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
             served.counts,
             capacity,
             relay.turn_to,
+            served.at_work,
         )
         engine = Engine(served.runner, config, deliver)
         engine.start()

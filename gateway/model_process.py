@@ -32,6 +32,7 @@ def open_apart(settings: Settings, tell: Tell) -> Served:
         runner.counts,
         runner.follow,
         runner.end,
+        runner.at_work,
     )
 
 

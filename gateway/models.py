@@ -6,7 +6,7 @@ Each model's libraries are imported only when it is asked for.
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,6 +42,7 @@ class Served:
     counts: Callable[[], ModelCounts] = ModelCounts  # see EngineConfig; without a device: none
     follow: Callable[[Hear], None] = unasked  # see EngineConfig
     end: Callable[[], None] = lambda: None  # lets it go, when the engine has ended
+    at_work: Callable[[], Mapping[str, int]] = dict  # see EngineConfig
 
 
 def open_model(

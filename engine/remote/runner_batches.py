@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+from playhead.engine import conform
 from playhead.engine.answers import Plain
 from playhead.engine.remote.runner_wire import Decoded, Fault, Stepped
 from playhead.engine.remote.wire import WireError
@@ -17,9 +18,11 @@ _MOST_FRAMES: Final = 15
 
 class StepAnswers:
     """Packs results of steps. A runner that gives a stream the same object again, as long as there
-    is nothing but a frame to tell, has it looked at once. One thread at a time."""
+    is nothing but a frame to tell, has it looked at once. ``most``: frames that a step may give.
+    One thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._plain: dict[int, StepResult] = {}
 
     def close(self, utterance: int) -> None:
@@ -29,22 +32,22 @@ class StepAnswers:
     def pack(
         self, utterances: Sequence[int], results: Sequence[StepResult], counts: ModelCounts
     ) -> Stepped:
-        """The answer to a step. Raises ``RuntimeError`` where ``results`` are not those of the
-        batch: the other side has only their order to go by."""
+        """The answer to a step; what cannot be true in ``results`` is an error of that utterance.
+        Raises ``RuntimeError`` where they are not those of the batch: the other side has only
+        their order to go by."""
         if len(results) != len(utterances):
-            raise _foreign()
-        frames = [result.frames for result in results]
+            raise conform.mixed()
+        kept = list(results)
         known = map(self._plain.get, utterances)
         told: dict[int, StepResult] = {}
         for place in [p for p, (a, b) in enumerate(zip(results, known, strict=True)) if a is not b]:
-            result = results[place]
-            if result.utterance != utterances[place]:
-                raise _foreign()
+            result = conform.answer(utterances[place], results[place], self._most)
+            kept[place] = result
             if _says_more(result):
                 told[place] = result
             else:
                 self._plain[result.utterance] = result
-        return Stepped(_alike(frames, told), told, counts)
+        return Stepped(_alike([result.frames for result in kept], told), told, counts)
 
 
 def _alike(frames: list[int], told: Collection[int]) -> bytes:
@@ -55,10 +58,6 @@ def _alike(frames: list[int], told: Collection[int]) -> bytes:
     for place in told:
         frames[place] = most
     return bytes(frames)
-
-
-def _foreign() -> RuntimeError:
-    return RuntimeError("the model's answers are not those of the batch")
 
 
 def _says_more(result: StepResult) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from playhead.engine import conform
 from playhead.engine.answers import Answer, describe
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell
@@ -118,7 +119,10 @@ class RunnerHost:
         self._counts = hosted.counts
         self._control = control
         self._open: set[int] = set()
-        self._answers = batches.StepAnswers()
+        self._taken = 0  # requests and texts
+        self._told = 0  # of them, to the engine
+        self._info = hosted.runner.info
+        self._answers = batches.StepAnswers(self._info.step_frames)
 
     def start(self, lines: Sequence[LaneLine]) -> None:
         """Serve the lanes' lines, in the order of ``LANES``."""
@@ -129,9 +133,14 @@ class RunnerHost:
 
     def take(self, messages: Sequence[wire.FromEngine]) -> None:
         """Do what has come, in its order, and answer at once."""
-        answers = [answer for message in messages if (answer := self._take(message)) is not None]
-        if answers:
-            _say(self._control, [wire.Answered(answers)])
+        answers = []
+        for message in messages:
+            if (answer := self._take(message)) is not None:
+                answers.append(answer)
+            self._taken += not isinstance(message, wire.Close)
+        if answers or self._taken > self._told:
+            self._told = self._taken
+            _say(self._control, [wire.Answered(answers, self._taken)])
 
     def _take(self, message: wire.FromEngine) -> Answer | None:
         match message:
@@ -187,7 +196,8 @@ class RunnerHost:
             if isinstance(work, wire.Step):
                 results = self._runner.step(work.utterances)
                 return self._answers.pack(work.utterances, results, self._counts()), ()
-            return batches.decoded(self._runner.decode(work.chunks))
+            made = self._runner.decode(work.chunks)
+            return batches.decoded(conform.decoded(work.chunks, made, self._info.frame_samples))
         except Exception as fault:
             # Top of the lane's thread. What gets here broke the whole batch, and only that, unless
             # it is the device's end: the engine tells them apart.

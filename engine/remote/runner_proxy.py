@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from playhead.engine import clock
 from playhead.engine.answers import Hear
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell, quiet
@@ -44,6 +45,9 @@ log: Final = logging.getLogger(__name__)
 
 KNOWN_WITHIN: Final = 0.5
 """Seconds from a process's last word to its exit status."""
+TAKEN_WITHIN: Final = 0.5
+"""Seconds in which the model's process takes the last request or text."""
+TICK: Final = 0.01
 ENDS_WITHIN: Final = 25.0
 """Seconds for which the model's process may let go of its device. It ends itself before."""
 
@@ -119,6 +123,8 @@ class RunnerProxy:
         self._results = batches.StepResults()
         self._counts = ModelCounts()
         self._ending = False
+        self._said = 0  # requests and texts, which are to be taken by the other side
+        self._taken = 0
 
     @property
     def pid(self) -> int:
@@ -128,6 +134,11 @@ class RunnerProxy:
     def counts(self) -> ModelCounts:
         """See ``EngineConfig``: as of the last step."""
         return self._counts
+
+    def at_work(self) -> dict[str, int]:
+        """Where requests or texts wait to be taken: how many were so far. Any thread."""
+        taken = self._taken
+        return {"the model's front end": taken} if self._said > taken else {}
 
     def follow(self, hear: Hear) -> None:
         """Begin to pass on what the model answers, and its end."""
@@ -139,7 +150,7 @@ class RunnerProxy:
         """Let the model's process end, and wait until it has let go of its device: bounded. One
         that is still at work, for which the lanes have not waited, is killed."""
         self._ending = True
-        if any(turn.locked() for turn in self._turns.values()):
+        if any(turn.locked() for turn in self._turns.values()) or not self._takes_all():
             log.error("the model's process is at work that does not end, and is killed")
             self._process.kill()
         hang_up(self._control)
@@ -152,14 +163,24 @@ class RunnerProxy:
             self._process.kill()
             self._process.wait()
 
+    def _takes_all(self) -> bool:
+        """Whether what it was told last is taken soon."""
+        for _ in range(round(TAKEN_WITHIN / TICK)):
+            if not self.at_work() or self._process.poll() is not None:
+                return True
+            clock.pause(TICK)
+        return False
+
     # -- Runner, the engine's thread --------------------------------------------------------
 
     def open(self, request: Request) -> None:
         """Returns at once: a refusal comes later."""
+        self._said += 1
         self._say(wire.Open(request))
 
     def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
         """Returns False at once: that the utterance can be stepped comes later."""
+        self._said += 1
         self._say(wire.Text(utterance, delta, flush, end))
         return False
 
@@ -207,7 +228,9 @@ class RunnerProxy:
         try:
             for message in _messages(self._coming):
                 assert isinstance(message, wire.Answered)
-                hear(message.answers)
+                self._taken = message.taken
+                if message.answers:
+                    hear(message.answers)
         except WireError as error:
             log.critical("%s", error)
         if not self._ending:

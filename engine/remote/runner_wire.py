@@ -78,9 +78,11 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag=18):
 
 
 class Answered(msgspec.Struct, frozen=True, array_like=True, tag=19):
-    """What was to be said of requests and texts, in the order in which they came."""
+    """What was to be said of requests and texts, in the order in which they came, and how many of
+    these have been taken so far."""
 
     answers: list[Answer]
+    taken: int
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True, tag=32):

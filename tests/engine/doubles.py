@@ -235,7 +235,7 @@ class Rig:
     def text(self, utterance: int, delta: str, *, flush: bool = False, end: bool = False) -> None:
         if self.scheduler.speaks(utterance):
             steppable = self.runner.push_text(utterance, delta, flush=flush, end=end)
-            self.scheduler.text(utterance, steppable, delta)
+            self.scheduler.text(utterance, steppable, delta, end=end)
 
     def say(self, utterance: int, text: str, client: str | None = None, **more: object) -> None:
         """Submit a whole utterance."""

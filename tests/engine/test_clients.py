@@ -2,30 +2,27 @@
 
 from doubles import HZ, request
 from playhead.engine.clients import Clients
-from playhead.engine.lead import LeadLearner, LeadLimits
-from playhead.engine.playhead import Playhead
+from playhead.engine.lead import LeadLimits
 from playhead.engine.stream import Stream
 
 
-def stream(number: int, client: str) -> Stream:
-    return Stream(request(number, client), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
+def opened(clients: Clients, number: int, client: str) -> Stream:
+    return clients.open(request(number, client), HZ, 0.0)
 
 
 def test_what_is_learned_stays_until_it_is_forgotten() -> None:
     clients = Clients(LeadLimits())
-    first = clients.begin("a")
-    assert clients.begin("a") is first
-    assert clients.begin("b") is not first
+    first = opened(clients, 1, "a").learner
+    assert opened(clients, 2, "a").learner is first
+    assert opened(clients, 3, "b").learner is not first
     clients.forget("a")
     clients.forget("nobody")
-    assert clients.begin("a") is not first
+    assert opened(clients, 4, "a").learner is not first
 
 
 def test_a_delay_reaches_the_client_s_streams_and_no_other() -> None:
     clients = Clients(LeadLimits())
-    mine, again, other = stream(1, "a"), stream(2, "a"), stream(3, "b")
-    for made in (mine, again, other):
-        clients.join(made)
+    mine, again, other = (opened(clients, 1, "a"), opened(clients, 2, "a"), opened(clients, 3, "b"))
     clients.delay("a", 0.25)
     assert [made.playhead.one_way for made in (mine, again, other)] == [0.25, 0.25, 0.0]
     clients.leave(mine)
@@ -34,6 +31,7 @@ def test_a_delay_reaches_the_client_s_streams_and_no_other() -> None:
     clients.leave(again)
     clients.delay("a", 0.75)
     assert again.playhead.one_way == 0.5
-    assert (clients.one_way("a"), clients.one_way("b")) == (0.75, 0.0)
+    assert opened(clients, 4, "a").playhead.one_way == 0.75
+    assert opened(clients, 5, "b").playhead.one_way == 0.0
     clients.forget("a")
-    assert clients.one_way("a") == 0.0
+    assert opened(clients, 6, "a").playhead.one_way == 0.0

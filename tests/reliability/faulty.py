@@ -7,6 +7,10 @@ Signs in a text and what they do (``WaveRunner`` sets pace and sound):
   oom       opening finds no memory
   nan, inf, loud            the sound of this one chunk is none
   endless   the model never says that it has ended
+  nothing   its steps come back with neither a frame nor an end, for ever
+  mute      it has all its text, and says that it waits for more
+  many      a step tells of more frames than a step gives;  shape: of a sound half as long as its
+            frames;  early: it ends before its first frame
   dead      the device is gone: no call will ever succeed again
   stuck     a step that never returns;  hang: taking the text never returns
 Each stands in braces, as in ``{nan}``. Run as a program it is ``playhead serve`` with this voice;
@@ -35,6 +39,15 @@ FOREVER = threading.Event()  # set by tests that are done with a stuck thread
 HELD = 50_000  # microseconds
 NOISE = {"{nan}": np.nan, "{inf}": np.inf, "{loud}": 1e6}
 
+NOTHING = StepResult(0, 0, False, False, False)
+ODD = {
+    "{step}": replace(NOTHING, error="the step of this one broke"),
+    "{nothing}": NOTHING,
+    "{mute}": replace(NOTHING, hungry=True),
+    "{many}": replace(NOTHING, frames=10**9),
+    "{early}": replace(NOTHING, ended=True),
+}
+
 
 class FaultyRunner(WaveRunner):
     """See the module."""
@@ -61,14 +74,13 @@ class FaultyRunner(WaveRunner):
             raise RunnerDead("illegal memory access")
         if any("{stuck}" in text for text in signs.values()):
             FOREVER.wait()
-        return [
-            StepResult(number, 0, False, False, False, error="the step of this one broke")
-            if "{step}" in text
-            else self._endless(number)
-            if "{endless}" in text
-            else self._step(number)
-            for number, text in signs.items()
-        ]
+        return [self._odd(number, text) for number, text in signs.items()]
+
+    def _odd(self, number: int, text: str) -> StepResult:
+        for sign, result in ODD.items():
+            if sign in text:
+                return replace(result, utterance=number)
+        return self._endless(number) if "{endless}" in text else self._step(number)
 
     def _endless(self, number: int) -> StepResult:
         state = self._texts[number]
@@ -91,6 +103,8 @@ class FaultyRunner(WaveRunner):
         text = self._spoken(chunk)
         if "{decode}" in text:
             return ArithmeticError("the decoding of this one broke")
+        if "{shape}" in text and not isinstance(pcm, BaseException):
+            return pcm[::2]
         for sign, value in NOISE.items():
             if sign in text and not isinstance(pcm, BaseException):
                 pcm[len(pcm) // 2] = value

@@ -16,6 +16,7 @@ from faulty import FaultyRunner
 from kit import Bare, client, served
 from live import RATE, live_server, sound
 from machine import AT_ONCE, PATIENCE, kept_waiting
+from playhead.engine import barren
 from playhead.gateway import messages as m
 from websockets.exceptions import ConnectionClosed
 
@@ -43,7 +44,7 @@ async def fails(url: str, text: str) -> m.Failed:
         return failed
 
 
-@pytest.mark.parametrize("sign", ["text", "step", "decode", "nan", "inf", "loud"])
+@pytest.mark.parametrize("sign", ["text", "step", "decode", "nan", "inf", "loud", "many", "shape"])
 def test_a_fault_of_one_utterance_is_its_own(sign: str) -> None:
     runner = FaultyRunner()
 
@@ -57,6 +58,49 @@ def test_a_fault_of_one_utterance_is_its_own(sign: str) -> None:
 
     run(main())
     assert runner._texts == {}, "everything was closed"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(barren, "PATIENCE", 1.0)
+    monkeypatch.setattr(barren, "AT_ONCE", 0.2)
+    monkeypatch.setattr(barren, "PAUSE", 0.02)
+
+
+@pytest.mark.parametrize("signs", [("nothing",), ("mute",), ("nothing", "mute", "nothing")])
+@pytest.mark.usefixtures("impatient")
+def test_a_model_that_makes_neither_a_sound_nor_an_end_is_waited_for_no_longer(
+    signs: tuple[str, ...],
+) -> None:
+    runner = FaultyRunner()
+
+    async def main() -> None:
+        async with live_server(runner) as url:
+            url += "/v1/session"
+            others = [hears(url, text) for text in BYSTANDERS]
+            silent = [fails(url, f"Here {{{sign}}} it is.") for sign in signs]
+            for failed in (await asyncio.gather(*silent, *others))[: len(signs)]:
+                assert failed is not None
+                assert failed.code == "engine_error"
+                assert "neither a sound nor an end" in failed.message
+                assert failed.unheard_text.startswith("Here {")
+
+    run(main())
+    assert runner._texts == {}, "everything was closed"
+
+
+def test_an_end_before_the_first_sound_is_told_and_the_session_goes_on() -> None:
+    async def main() -> None:
+        async with live_server(FaultyRunner()) as url, client(url + "/v1/session") as bare:
+            await bare.send(m.Text("It {early} ends."), m.End())
+            warning = await bare.until(m.Warn)
+            assert (warning.code, warning.epoch) == ("unspeakable_text", 1)
+            done = await bare.until(m.Done)
+            assert (done.reason, done.samples) == ("complete", 0)
+            await bare.send(m.Text("Once more."), m.End())
+            np.testing.assert_array_equal(await bare.all_audio(2), sound("Once more."))
+
+    run(main())
 
 
 def test_a_batch_that_breaks_costs_those_in_it_and_nobody_after() -> None:

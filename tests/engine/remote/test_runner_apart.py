@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from doubles import MODEL, ramp, request
 from machine import AT_ONCE, PATIENCE, kept_waiting, until
+from playhead.engine import barren
 from playhead.engine.answers import Relay
 from playhead.engine.longest import Longest
 from playhead.engine.loop import Engine, EngineConfig
@@ -78,6 +79,7 @@ def engine(
         stuck_after=stuck_after,
         counts=runner.counts,
         follow=runner.follow,
+        at_work=runner.at_work,
     )
     made = Engine(runner, config, ear.events.extend)
     made.start()
@@ -146,6 +148,13 @@ FAULTS = [
     ("ab?", {}, "engine_error", "the step of this one broke"),
     ("ab%", {}, "engine_error", "RuntimeError: the decoder broke"),
     ("ab#", {}, "engine_error", "the decoding of this one broke"),
+    ("ab8", {}, "engine_error", "the model told of -1 frames in a step that gives 0 to 4"),
+    (
+        "9",
+        {},
+        "engine_error",
+        "the model made float32 [2, 40] where float32 [80] was asked for",
+    ),
     ("ab4", {}, "engine_error", "RuntimeError: the model's answers are not those of the batch"),
 ]
 
@@ -172,6 +181,34 @@ def test_speech_that_never_ends_is_ended_and_closed_there_too() -> None:
         np.testing.assert_array_equal(ear.pcm(1), ramp(0, ended.samples))
         say(made, 3, "abc")
         assert ear.finished(3).reason is Finish.COMPLETE
+
+
+def test_speech_of_which_nothing_comes_is_ended_and_closed_there_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(barren, "PATIENCE", 1.0)
+    monkeypatch.setattr(barren, "AT_ONCE", 0.2)
+    monkeypatch.setattr(barren, "PAUSE", 0.02)
+    with engine() as (made, ear, _):
+        say(made, 1, "7")
+        say(made, 2, "abc")
+        assert ear.finished(2).reason is Finish.COMPLETE
+        np.testing.assert_array_equal(ear.pcm(2), ramp(0, 240))
+        ended = ear.finished(1)
+        assert (ended.reason, ended.code) == (Finish.FAILED, "engine_error")
+        assert "neither a sound nor an end" in ended.message
+        until(lambda: made.stats().live == 0)
+        assert made.dead is None
+
+
+def test_a_text_that_is_never_taken_is_noticed() -> None:
+    with engine(stuck_after=0.5) as (made, ear, _):
+        say(made, 1, "abc")
+        assert ear.finished(1).reason is Finish.COMPLETE
+        say(made, 2, "&")
+        ended = ear.finished(2)
+        assert (ended.reason, ended.code) == (Finish.FAILED, "engine_error")
+        assert "the model's front end has not come back" in str(made.dead)
 
 
 def test_text_that_follows_a_refused_request_is_nobody_s() -> None:

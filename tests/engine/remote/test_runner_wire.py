@@ -33,8 +33,9 @@ FROM_MODEL = [
     wire.Loading("weights", 0.5),
     wire.Refused("there is no device"),
     wire.Ready(INFO, LIMITS),
-    wire.Answered([Answer(7, steppable=True), Answer(8, code="bad_value", message="too long")]),
+    wire.Answered([Answer(7, steppable=True), Answer(8, code="bad_value", message="no")], 12),
 ]
+MOST_FRAMES = 300
 CHUNKS = [
     ChunkWork(7, 3, 12, 8, Lane.URGENT, None, 0.5, 12.25),
     ChunkWork(9, 0, 0, 1, Lane.BACKGROUND, -0.25, 0.0, 13.5),
@@ -77,7 +78,9 @@ def test_work_arrives_as_it_was(message: wire.Work) -> None:
 
 def over(utterances: list[int], results: list[StepResult]) -> list[StepResult]:
     body, _ = lane(
-        wire.letter(batches.StepAnswers().pack(utterances, results, ModelCounts(3, 48, 2)))
+        wire.letter(
+            batches.StepAnswers(MOST_FRAMES).pack(utterances, results, ModelCounts(3, 48, 2))
+        )
     )
     answer = wire.done(body)
     assert isinstance(answer, wire.Stepped)
@@ -118,10 +121,12 @@ def test_batches_in_which_all_say_the_same_arrive() -> None:
 
 def test_a_result_that_tells_frames_alone_is_made_once() -> None:
     there = batches.StepResults()
-    answer = batches.StepAnswers().pack([5], [plain(5, 2)], 0)
+    answer = batches.StepAnswers(MOST_FRAMES).pack([5], [plain(5, 2)], 0)
     (first,) = there.unpack([5], answer)
     assert there.unpack([5], answer)[0] is first
-    assert there.unpack([5], batches.StepAnswers().pack([5], [plain(5, 1)], 0)) == [plain(5, 1)]
+    assert there.unpack([5], batches.StepAnswers(MOST_FRAMES).pack([5], [plain(5, 1)], 0)) == [
+        plain(5, 1)
+    ]
     there.close(5)
     there.close(5)
     (again,) = there.unpack([5], answer)
@@ -131,11 +136,11 @@ def test_a_result_that_tells_frames_alone_is_made_once() -> None:
 @pytest.mark.parametrize("answers", [[], [4], [5, 4], [4, 5, 6]])
 def test_answers_of_others_break_the_batch_where_they_are_made(answers: list[int]) -> None:
     with pytest.raises(RuntimeError, match="not those of the batch"):
-        batches.StepAnswers().pack([4, 5], [plain(number, 1) for number in answers], 0)
+        batches.StepAnswers(MOST_FRAMES).pack([4, 5], [plain(number, 1) for number in answers], 0)
 
 
 def test_what_a_runner_gives_again_is_looked_at_once() -> None:
-    here = batches.StepAnswers()
+    here = batches.StepAnswers(MOST_FRAMES)
     result = plain(5, 2)
     first = here.pack([5], [result], 0)
     object.__setattr__(result, "utterance", 6)  # nobody does: it shows that it is not read
