@@ -30,14 +30,18 @@ PATIENCE: Final = 1.0
 
 _EXCEPTIONS: Final = logging.Formatter()
 _SECRETS: Final = re.compile(
-    r"(?i)(\bbearer\s+|\b(?:api[-_]?key|x-api-key|authorization|token|secret|password)"
-    r"[\"']?\s*[=:]\s*[\"']?)(?!bearer\b)[^\s\"'&,;}]+"
+    r"(?i)(\bauthorization[\"']?\s*[=:]\s*[\"']?(?:(?:bearer|token|basic)\s+)?|\bbearer\s+|"
+    r"\b(?:api[-_]?key|x-api-key|token|ticket|secret|password)[\"']?\s*[=:]\s*[\"']?)"
+    r"[^\s\"'&,;}]+"
 )
+_OURS: Final = re.compile(r"(\bph_[a-z2-7]{8}_|\bpht_)[A-Za-z0-9_-]{16,}")
+"""Keys and tickets of our own, wherever they stand (access_keys.py)."""
 
 
 def redact(text: str) -> str:
-    """``text`` without what follows ``Bearer``, ``token=``, ``api_key:`` and their like."""
-    return _SECRETS.sub(r"\1***", text)
+    """``text`` without our keys and tickets, and without what follows ``Bearer``, ``token=``,
+    ``api_key:`` and their like."""
+    return _OURS.sub(r"\1***", _SECRETS.sub(r"\1***", text))
 
 
 class RateLimit(logging.Filter):

@@ -24,6 +24,7 @@ from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
 from playhead.gateway.http import METRICS_PATH, HttpSite, Page, Readiness, load_pages
 from playhead.gateway.hub import Hub
+from playhead.gateway.hush import hushed
 from playhead.gateway.listener import BACKLOG
 from playhead.gateway.listener import bind as bind
 from playhead.gateway.looplag import LoopLag
@@ -108,6 +109,7 @@ class GatewayServer:
             sock=listener,
             create_connection=cast("type[ServerConnection]", partial(Peer, commons=commons)),
             process_request=self._process_request,
+            logger=hushed("websockets.server"),
             subprotocols=_SUBPROTOCOLS,
             select_subprotocol=_select_subprotocol,
             process_response=node_header(settings.node),

@@ -7,6 +7,7 @@ from typing import cast
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from playhead.client.errors import ConnectionFailed, ConnectionLost, server_error
+from playhead.gateway.hush import hushed
 from playhead.gateway.messages import (
     ClientMessage,
     ErrorEvent,
@@ -118,6 +119,7 @@ async def _open(address: Address) -> ClientConnection:
         return await websocket_connect(
             address.url,
             subprotocols=[cast(Subprotocol, f"playhead.v1.{address.encoding}")],
+            logger=hushed("playhead.client.websocket"),
             compression=None,  # audio does not shrink, and inflating costs a copy
             max_size=_MAX_FRAME,
             open_timeout=None,

@@ -23,6 +23,7 @@ from playhead.gateway.access_quota import Quota
 from playhead.gateway.access_tickets import LIFETIME
 from playhead.gateway.messages import ErrorEvent, Failed, Ready, ResumeFrom, Text
 from playhead.gateway.settings import SettingsError
+from secret_ear import SERVER
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
@@ -369,8 +370,7 @@ def test_no_secret_is_logged_or_shown(keys: Keys, caplog: pytest.LogCaptureFixtu
             return (await request(running, "GET", "/metrics"))[2]
 
     secrets: list[str] = []
-    # As `configure_logging` does: the library's own debug lines would show every header.
-    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.WARNING, logger="websockets"):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, logger=SERVER):
         metrics = uvloop.run(main()).decode()
     shown = caplog.text + metrics
     assert len(secrets) == 3

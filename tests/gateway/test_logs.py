@@ -75,6 +75,11 @@ def test_tracebacks_are_kept_without_secrets(root: logging.Logger, form: str) ->
         "x-api-key: hush",
         "password='hush'",
         "Secret=hush; other",
+        "Authorization: Token hush",
+        "'Authorization': 'Basic hush'",
+        "GET /v1/session?ticket=hush HTTP/1.1",
+        "Sec-WebSocket-Protocol: playhead.v1.json, playhead.ticket.pht_hush_hush-hush_hush",
+        "xi-api-key is ph_abcdefgh_hush-hush_hush-hush",
     ],
 )
 def test_secrets_are_blotted_out(text: str) -> None:
@@ -83,7 +88,7 @@ def test_secrets_are_blotted_out(text: str) -> None:
 
 
 def test_what_is_no_secret_stays() -> None:
-    for text in ("tokens per second: 5", "the node=a1 is up", "no bearer"):
+    for text in ("tokens per second: 5", "the node=a1 is up", "no bearer", "ph_abcdefgh is known"):
         assert logs.redact(text) == text
 
 

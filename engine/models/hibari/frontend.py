@@ -9,6 +9,7 @@ import functools
 import json
 import logging
 import re
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,8 +99,11 @@ class Frontend:
         try:
             after = normalize(" ".join(before)).split()
             phonemes = self._read(after)
-        except _RULE_FAULTS:
-            _log.exception("the reading rules failed on %r: words are read one by one", before)
+        except _RULE_FAULTS as fault:
+            # Neither the text nor the fault's own words, which may quote it: texts are not logged.
+            where = "".join(traceback.format_tb(fault.__traceback__))
+            told = "the reading rules failed (%s): words are read one by one\n%s"
+            _log.error(told, type(fault).__name__, where)
             after, phonemes = before, self._read_singly(before)
         at = [*align(before, after, _words_alone), len(after)]
         starts = []

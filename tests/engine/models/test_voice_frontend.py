@@ -58,6 +58,20 @@ def test_what_is_too_long_for_one_run_is_cut_at_clauses_then_spaces(frontend: Fr
     assert sum(len(piece.marks) for piece in spaces) == 1
 
 
+def test_rules_that_fail_are_logged_without_the_text(
+    frontend: Frontend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(text: str) -> str:
+        raise KeyError(text)
+
+    monkeypatch.setattr("playhead.engine.models.hibari.frontend.normalize", fail)
+    (piece,), _ = frontend.plan("my password is swordfish", 0)
+    assert [mark.text for mark in piece.marks] == ["my", "password", "is", "swordfish"]
+    assert "the reading rules failed (KeyError)" in caplog.text
+    assert "in fail" in caplog.text
+    assert "swordfish" not in caplog.text
+
+
 def test_a_word_that_is_too_long_for_one_run_is_cut_anywhere(
     frontend: Frontend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
