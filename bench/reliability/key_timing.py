@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from kit import machine
+from figures import command, machine
 from playhead.gateway.access import Access, Denied
 from playhead.gateway.access_keys import ApiKey, KeyRing, new_key
 from playhead.gateway.access_offer import Offer
@@ -146,7 +146,12 @@ def main() -> int:
     leaks = worst > THRESHOLD
     print(f"|t| at most {worst:.2f}: {'it tells' if leaks else 'it tells nothing'}")
     if arguments.out:
-        told = {"machine": machine(), "tries": arguments.tries, "control": arguments.control}
+        told = {
+            "machine": machine(),
+            "command": command(),
+            "tries": arguments.tries,
+            "control": arguments.control,
+        }
         told["differences"] = [asdict(each) for each in found]
         arguments.out.write_text(json.dumps(told, indent=1) + "\n")
     return int(leaks != arguments.control)

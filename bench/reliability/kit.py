@@ -6,7 +6,6 @@ import base64
 import contextlib
 import json
 import os
-import platform
 import re
 import socket
 import struct
@@ -14,9 +13,11 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from figures import machine as machine
+from figures import save as save
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SERVER = ROOT / "tests" / "gateway" / "fake_runner.py"
@@ -154,21 +155,3 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The nearest-rank percentile."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def machine() -> dict[str, Any]:
-    """Where and when figures were made."""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "load": [round(found, 2) for found in os.getloadavg()],
-    }
-
-
-def save(path: str | None, figures: dict[str, Any]) -> None:
-    """Print the figures, and keep them with their machine when a file is named."""
-    print(json.dumps(figures, indent=1))
-    if path is not None:
-        Path(path).write_text(json.dumps({"machine": machine(), **figures}, indent=1) + "\n")

@@ -5,12 +5,14 @@
                                     [--signal kill|term] [--out FILE]
 
 A server process with the known wave of the tests, batched as an accelerator's; the clients are the
-shipped Python client, each speaking about every ``--gap`` seconds. The process is killed (or told
-to go: ``term``) and another started at the same port. Printed: how soon all were back, and the time
+shipped Python client, each speaking about every ``--gap`` seconds. The process is killed, or told
+to go (``term``), and another started at the same port once it has ended. Printed: how soon all were back, and the time
 to the first sound, refusals and the waits that they ask for included, by seconds since the new
 server was ready. Recovered: from when on every window's p99 is at most twice that of before, or
 0.5 s, and all who had asked before have had their first sound. Exit
-status 0 when that is within ten seconds, and nobody was lost.
+status 0 when that is within ten seconds, and nobody was lost; with ``term`` also what was being
+spoken must have been spoken to its end by the server that was told to go, and that must have ended
+with status 0 within its drain time.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "reliability")]
 
+from figures import command, machine  # noqa: E402
 from kit import served  # noqa: E402
 from machine import kept_waiting  # noqa: E402
 from returning import Member, Start, quantile  # noqa: E402
@@ -39,6 +42,9 @@ GOAL = 10.0
 FINE = 0.5
 """Seconds to the first sound that nobody calls slow."""
 PATIENCE = 90.0
+DRAIN = 5.0
+MARGIN = 3.0
+"""Seconds beyond the drain time within which the process must have ended."""
 
 
 @dataclass
@@ -46,6 +52,8 @@ class Outage:
     """Monotonic seconds."""
 
     began: float
+    ended: float  # the process was gone
+    status: int
     back: float  # the new server was ready
     everybody: float  # the last client had a session again
     kept: float  # longest that a thread waited for a core since then
@@ -53,7 +61,7 @@ class Outage:
 
 def flags(port: int) -> list[str]:
     return [
-        *("--http-port", "off", "--port", str(port), "--drain-timeout", "5"),
+        *("--http-port", "off", "--port", str(port), "--drain-timeout", f"{DRAIN:g}"),
         *("--max-connections-per-address", "3000", "--max-connections", "3000"),
     ]
 
@@ -74,7 +82,8 @@ async def outage(
     await asyncio.sleep(args.before)
     began = time.monotonic()
     process.send_signal(signal.SIGKILL if args.signal == "kill" else signal.SIGTERM)
-    await asyncio.to_thread(process.wait)
+    status = await asyncio.to_thread(process.wait)
+    ended = time.monotonic()
     port = urlsplit(url).port or 0
     await asyncio.to_thread(stack.enter_context, served(*flags(port), stderr=None, **voice))
     back = time.monotonic()
@@ -86,7 +95,19 @@ async def outage(
         await asyncio.sleep(max(0.0, back + args.after - time.monotonic()))
     over.set()
     await asyncio.wait(talking, timeout=PATIENCE)
-    return Outage(began, back, everybody, kept.seconds)
+    return Outage(began, ended, status, back, everybody, kept.seconds)
+
+
+def drained(members: list[Member], met: Outage) -> dict[str, Any]:
+    """What became of the utterances that were being heard at the signal, and of the process."""
+    speaking = [
+        heard for member in members for heard in member.heard if heard.first < met.began < heard.end
+    ]
+    by_one = sum(heard.by_one for heard in speaking)
+    took = met.ended - met.began
+    good = met.status == 0 and took <= DRAIN + MARGIN and by_one == len(speaking)
+    told = {"speaking": len(speaking), "to_its_end_by_the_old_server": by_one}
+    return told | {"ended_after": took, "status": met.status, "as_promised": good}
 
 
 def windows(starts: list[Start], outage: Outage, seconds: float) -> list[dict[str, Any]]:
@@ -131,6 +152,9 @@ def main() -> int:
     heard = max((s.asked + s.took - met.back for s in during), default=0.0)
     rows = windows(starts, met, args.after)
     told = {
+        "machine": machine(),
+        "command": command(),
+        "arguments": {name: value for name, value in vars(args).items() if name != "out"},
         "clients": args.clients,
         "before": {
             "utterances": len(before),
@@ -138,6 +162,7 @@ def main() -> int:
             "p99": quantile(before, 0.99),
         },
         "down": met.back - met.began,
+        "drained": drained(members, met),
         "everybody_back": met.everybody - met.back,
         "interrupted": {"utterances": len(during), "p99": quantile(during, 0.99)},
         "heard_again": heard,
@@ -150,7 +175,8 @@ def main() -> int:
     show(told)
     if args.out:
         args.out.write_text(json.dumps(told, indent=1) + "\n")
-    return int(told["recovered"] > GOAL or bool(told["lost"]))
+    broken = args.signal == "term" and not told["drained"]["as_promised"]
+    return int(told["recovered"] > GOAL or bool(told["lost"]) or broken)
 
 
 def show(told: dict[str, Any]) -> None:
@@ -159,6 +185,13 @@ def show(told: dict[str, Any]) -> None:
     print(f"{before['p50'] * 1e3:.0f} ms, p99 {before['p99'] * 1e3:.0f} ms")
     print(f"down for {told['down']:.1f} s; all {told['clients']} back", end=" ")
     print(f"{told['everybody_back']:.1f} s later; {len(told['lost'])} lost", *told["lost"][:3])
+    drained = told["drained"]
+    print(f"{drained['speaking']} were speaking at the signal,", end=" ")
+    print(
+        f"{drained['to_its_end_by_the_old_server']} of them to their end at the old server,",
+        end=" ",
+    )
+    print(f"which ended after {drained['ended_after']:.1f} s with status {drained['status']}")
     print(f"{told['interrupted']['utterances']} asked for before it was up,", end=" ")
     print(
         f"all heard {told['heard_again']:.1f} s after that; refusals: {told['refused']};", end=" "

@@ -27,6 +27,16 @@ class Start:
     took: float
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One utterance that came to its end: when its first sound and its end did (monotonic seconds),
+    and whether one server spoke all of it."""
+
+    first: float
+    end: float
+    by_one: bool
+
+
 @dataclass
 class Member:
     """``gap``: seconds between its utterances, on average, of ``words`` words each."""
@@ -35,6 +45,7 @@ class Member:
     gap: float
     words: int = 6
     starts: list[Start] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
     moved: list[float] = field(default_factory=list)  # when it was at another server
     refused: int = 0
     lost: list[str] = field(default_factory=list)  # what came in the end of what went wrong
@@ -71,9 +82,11 @@ class Member:
                     raise
                 self.refused += 1
                 await asyncio.sleep(failed.retry_after or 1.0)
-        self.starts.append(Start(asked, time.monotonic() - asked))
+        first, moves = time.monotonic(), len(self.moved)
+        self.starts.append(Start(asked, first - asked))
         self.waiting = None
         await utterance.done()
+        self.heard.append(Heard(first, time.monotonic(), len(self.moved) == moves))
 
     async def _pause(self, over: asyncio.Event, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
