@@ -6,13 +6,13 @@
 
 A server process with the known wave of the tests, batched as an accelerator's; the clients are the
 shipped Python client, each speaking about every ``--gap`` seconds. The process is killed, or told
-to go (``term``), and another started at the same port once it has ended. Printed: how soon all were back, and the time
-to the first sound, refusals and the waits that they ask for included, by seconds since the new
-server was ready. Recovered: from when on every window's p99 is at most twice that of before, or
-0.5 s, and all who had asked before have had their first sound. Exit
-status 0 when that is within ten seconds, and nobody was lost; with ``term`` also what was being
-spoken must have been spoken to its end by the server that was told to go, and that must have ended
-with status 0 within its drain time.
+to go (``term``), and another started at the same port once it has ended. Printed: how soon all were
+back, and the time to the first sound, refusals and the waits that they ask for included, by seconds
+since the new server was ready. Recovered: from when on every window's p99 is at most twice that of
+before, or 0.5 s, and all who had asked before have had their first sound. Exit status 0 when that
+is within ten seconds, and nobody was lost; with ``term`` also what was being spoken must have been
+spoken to its end by the server that was told to go, and that must have ended with status 0 within
+its drain time.
 """
 
 import argparse
