@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 import pytest
+from playhead.gateway.hush import hushed
 from playhead.gateway.letting_go import UNUSED, forget_frames, let_go
 from websockets.asyncio.messages import Assembler
 from websockets.server import ServerProtocol
@@ -64,7 +65,9 @@ def test_no_fault_and_faults_that_name_each_other() -> None:
 def test_a_protocol_goes_with_its_last_name(data: bytes, queued: bool) -> None:
     async def main() -> None:
         owner = Owner()
-        protocol = ServerProtocol(select_subprotocol=owner.choose)
+        protocol = ServerProtocol(
+            select_subprotocol=owner.choose, logger=hushed("websockets.server")
+        )
         messages = Assembler(pause=owner.pause) if queued else UNUSED
         if data:
             protocol.receive_data(data)
