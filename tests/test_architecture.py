@@ -27,7 +27,8 @@ CORE_ROOTS = (
 )
 SANS_IO_ROOTS = (  # prefixes
     *("protocol", "messages", "session", "effects", "heard", "outbox"),
-    *("access_keys", "access_offer", "access_quota", "access_tickets", "accepts", "flood", "pulse"),
+    *("access_keys", "access_offer", "access_quota", "access_tickets", "accepts", "flood", "hush"),
+    "pulse",
 )
 
 # Modules that block, wait, or talk to the world: never in a pure file.
