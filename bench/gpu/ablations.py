@@ -39,6 +39,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import host_profile
 import options
 import serve_rate
 import source_tree
@@ -149,16 +150,17 @@ def measure(
     command += ["bench", "run", "--url", server.url, "--rate", str(args.rate)]
     command += [*options.loaded(args), "--texts", "frames", "--mix", case.mix]
     command += ["--out", str(folder), "--processes", str(args.processes)]
-    before, began = server.thread_seconds(), time.monotonic()
-    with serve_rate.GpuMeter() as gpu:
+    began = time.monotonic()
+    with serve_rate.GpuMeter() as gpu, host_profile.Meter(lambda: server.processes) as host:
         told = bounded(command, env, within).text
     seconds = time.monotonic() - began
     report = folder / "report.json"
     if not report.exists():
         return {"failed": told[-2000:]}
-    spent = sum(server.thread_seconds().values()) - sum(before.values())
     row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
-    return {"seconds": seconds, "cores": spent / seconds, **gpu.figures, **row}
+    spent = host_profile.busiest(host.samples, args.window)
+    used = host_profile.figures(*spent, row["server"])
+    return {"seconds": seconds, **used, **gpu.figures, **row}
 
 
 class Told(NamedTuple):
@@ -236,7 +238,7 @@ class Running:
 
     def facts(self) -> dict[str, Any]:
         """Of the server."""
-        return {**self.server.about(), "cores": os.cpu_count()}
+        return {**self.server.about(), "machine_cores": os.cpu_count()}
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import ablations
+import host_profile
 import options
 from source_tree import ROOT
 
@@ -289,7 +290,8 @@ def line(row: dict[str, Any]) -> str:
     part = series.get("playhead_background_multiprocessors")
     switches = series.get("playhead_background_switches_total")
     more = f"  part {part:g}, {switches:.2f} switches/s" if part or switches else ""
-    return f"{row['piece'].partition('/')[0]:15} {told.getvalue().rstrip()}{more}"
+    host = f"\n{'':15} {host_profile.line(row['host'])}" if "host" in row else ""
+    return f"{row['piece'].partition('/')[0]:15} {told.getvalue().rstrip()}{more}{host}"
 
 
 def keeper(out: Path, facts: dict[str, Any]) -> Callable[[list[dict[str, Any]], list[Piece]], None]:
@@ -334,7 +336,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure, print, and say what is left."""
     args = arguments()
-    facts = {"machine": platform.machine(), "cores": os.cpu_count()}
+    facts: dict[str, Any] = {"machine": platform.machine(), "machine_cores": os.cpu_count()}
     facts["settings"] = {name: value for name, value in vars(args).items() if name != "pieces"}
     bench: Bench = Dry() if args.dry_run else Device(args)
     campaign = Campaign(bench, args.pieces, bench.now() + args.budget, keeper(args.out, facts))

@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from types import FrameType
 
+import host_profile
 import source_tree
 
 source_tree.link()
@@ -63,6 +64,7 @@ def write(counts: dict[str, Counter[str]], path: Path) -> None:
 if __name__ == "__main__":
     found: dict[str, Counter[str]] = defaultdict(Counter)
     ended = threading.Event()
+    host_profile.name_threads()
     signal.signal(signal.SIGUSR2, lambda *_: found.clear())
     threading.Thread(target=sample, args=(found, ended), name="sampler", daemon=True).start()
     began = time.monotonic()

@@ -26,9 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import host_profile
 import options
 
 COMMAND = "from playhead.gateway.cli import main; raise SystemExit(main())"
+NAMED = f"""import sys
+sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
+import host_profile
+host_profile.name_threads()
+"""
 START_WITHIN = 240.0
 
 
@@ -51,7 +57,7 @@ class Server:
         if not sample:
             script = out / "serve_playhead.py"
             # Guarded: a process that multiprocessing spawns imports the main module.
-            body = textwrap.indent(COMMAND, "    ")
+            body = textwrap.indent(NAMED + COMMAND, "    ")
             script.write_text(f'if __name__ == "__main__":\n{body}\n', encoding="utf-8")
         env = env | {"SAMPLES": str(out)}
         command = [sys.executable, str(script), "serve", "--port", "0"]
@@ -93,19 +99,6 @@ class Server:
         """What was sampled so far does not count (see sampled_server.py)."""
         for pid in {*self.processes, self.process.pid}:
             os.kill(pid, signal.SIGUSR2)
-
-    def thread_seconds(self) -> dict[str, float]:
-        """CPU time of each thread so far, by the process's place and the thread's number."""
-        out = {}
-        for place, pid in enumerate(self.processes):
-            for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-                try:
-                    fields = stat.read_text().rsplit(")", 1)[1].split()
-                except OSError:
-                    continue
-                ticks = int(fields[11]) + int(fields[12])
-                out[f"{place}/{stat.parent.name}"] = ticks / os.sysconf("SC_CLK_TCK")
-        return out
 
     def stop(self) -> None:
         """End it."""
@@ -161,27 +154,17 @@ def measure(server: Server, wanted: str, args: argparse.Namespace, env: dict[str
     command += ["--out", str(folder), "--processes", str(args.processes if rate > 5 else 1)]
     if args.sample:
         server.start_samples()
-    threads, began = server.thread_seconds(), time.monotonic()
-    with GpuMeter() as gpu:
+    with GpuMeter() as gpu, host_profile.Meter(lambda: server.processes) as host:
         done = subprocess.run(command, env=env, text=True, capture_output=True, check=False)
-    seconds = time.monotonic() - began
     report = folder / "report.json"
     if not report.exists():
         return {"rate": rate, "failed": (done.stdout + done.stderr)[-2000:]}
     row = json.loads(report.read_text(encoding="utf-8"))["rates"][0]
-    after = server.thread_seconds()
-    shares = {t: (after[t] - threads.get(t, 0.0)) / seconds for t in after}
-    busiest = sorted(shares, key=lambda thread: -shares[thread])[:8]
-    places = sorted({thread.partition("/")[0] for thread in shares})
     print("\n".join(line for line in done.stdout.splitlines()[2:] if "/tmp" not in line))
+    spent = host_profile.busiest(host.samples, args.window)
     return {
         "rate": rate,
-        "cores": sum(shares.values()),
-        "process_cores": [
-            round(sum(share for t, share in shares.items() if t.partition("/")[0] == place), 2)
-            for place in places
-        ],
-        "thread_cores": [f"{t.partition('/')[0]}: {shares[t]:.2f}" for t in busiest],
+        **host_profile.figures(*spent, row["server"]),
         **gpu.figures,
         **row,
     }
@@ -203,7 +186,7 @@ def show(row: dict[str, Any]) -> None:
         f"{row['rate']:6g} {heard['utterances']:6d} {ms[0]} {ms[1]} {heard['stalled']:8d}"
         f" {heard['c100'] if heard['c100'] is not None else 0:7.4f} {row['peak_in_flight']:5d}"
         f" {row['cores']:6.2f} {row['gpu_busy']:5.0%} {row['watts']:5.0f}  {row['verdict']}"
-        f"  processes {row['process_cores']} threads {' '.join(row['thread_cores'])}",
+        f"  {host_profile.line(row['host'])}",
         flush=True,
     )
     for name, value in sorted(row["server"].items()):
