@@ -4,14 +4,13 @@
 each protocol renders its own way. Event loop only.
 """
 
-import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from playhead.engine.spread import spread
+from playhead.engine.spread import Spread
 from playhead.gateway.access_keys import METRICS, SPEAK, ApiKey, KeyRing
 from playhead.gateway.access_offer import Offer
 from playhead.gateway.access_quota import (
@@ -96,7 +95,7 @@ class Access:
         self._by_address = Accounts("address")
         self._tickets = Tickets()
         self._failures: OrderedDict[str, TokenBucket] = OrderedDict()
-        self._sent_away = itertools.count()
+        self._spread = Spread()
 
     @property
     def required(self) -> bool:
@@ -126,7 +125,7 @@ class Access:
                     "connections_per_key",
                     "too many connections with this key",
                     f"at most {key.quota.connections} at a time",
-                    spread(RETRY, next(self._sent_away)),
+                    self._spread(RETRY),
                 )
         by_address = self._by_address.get(address, self._address_quota)
         accounts = (by_address,) if account is None else (account, by_address)
@@ -145,7 +144,7 @@ class Access:
                 "tickets",
                 "too many tickets of this key are open",
                 f"each is good for {LIFETIME:g} seconds: use them, or wait",
-                spread(RETRY, next(self._sent_away)),
+                self._spread(RETRY),
             )
         return text
 

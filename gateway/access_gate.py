@@ -1,6 +1,5 @@
 """The door as HTTP sees it: checks of a request, and refusals as responses. Event loop only."""
 
-import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from playhead.engine import clock
-from playhead.engine.spread import spread
+from playhead.engine.spread import Spread
 from playhead.gateway.accepts import Pace
 from playhead.gateway.access import Access, Denied, Grant
 from playhead.gateway.access_offer import Misplaced, Offer, read
@@ -44,7 +43,7 @@ class Gate:
         self._accepts = arrivals.accepts
         self._metrics = metrics
         self._closed = closed
-        self._sent_away = itertools.count()
+        self._spread = Spread(SPREAD)
 
     def let_in(self, peer: Peer, request: Request, *, late: bool = False) -> None:
         """Check page, load, and key; then ``peer.grant`` is set, and counted until it is gone.
@@ -126,7 +125,7 @@ class Gate:
 
     def _wait(self, seconds: float = RETRY_AFTER) -> float:
         """Seconds until one who is sent away now should come again; not all at the same time."""
-        return spread(seconds, next(self._sent_away), SPREAD)
+        return self._spread(seconds)
 
     def check_scrape(self, peer: Peer, request: Request) -> None:
         """Who reads the metrics: this machine, or a key with that role. Raises :class:`Denied`."""

@@ -6,7 +6,6 @@ how far it is and to come again, instead of waiting in the backlog.
 
 import asyncio
 import contextlib
-import itertools
 import json
 import math
 import socket
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from playhead.engine import clock
 from playhead.engine.progress import Progress, Stage
-from playhead.engine.spread import spread
+from playhead.engine.spread import Spread
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.http import response
 from playhead.gateway.listen import Listeners
@@ -37,9 +36,9 @@ Handler = Callable[
 ]
 
 
-def answer(head: bytes, stage: Stage, seconds: float, number: int = 0) -> bytes:
+def answer(head: bytes, stage: Stage, seconds: float, wait: float = RETRY_AFTER) -> bytes:
     """The response to a request of which ``head`` is the first line and what follows it, after
-    loading for so many seconds, the ``number``-th of all. Pure."""
+    loading for so many seconds: to come again in ``wait``, whole seconds of it. Pure."""
     words = head.partition(b"\r\n")[0].split(b" ")
     path = words[1].partition(b"?")[0] if len(words) == 3 else b""
     if path == b"/readyz":
@@ -55,7 +54,7 @@ def answer(head: bytes, stage: Stage, seconds: float, number: int = 0) -> bytes:
         HTTPStatus.SERVICE_UNAVAILABLE,
         json.dumps(body) + "\n",
         content_type="application/json",
-        headers={"Retry-After": str(math.floor(spread(RETRY_AFTER, number, SPREAD)))},
+        headers={"Retry-After": str(math.floor(wait))},
     )
     if words[0] == b"HEAD":
         made.body = b""
@@ -82,7 +81,7 @@ class _WaitingRoom:
         self._guard = guard
         self._began = clock.monotonic()
         self._open = 0
-        self._answered = itertools.count()
+        self._spread = Spread(SPREAD)
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="playhead-waiting", daemon=True)
@@ -146,7 +145,7 @@ class _WaitingRoom:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         seconds = clock.monotonic() - self._began
-        writer.write(answer(head, self.progress.stage, seconds, next(self._answered)))
+        writer.write(answer(head, self.progress.stage, seconds, self._spread(RETRY_AFTER)))
         await writer.drain()
         writer.close()
         await writer.wait_closed()

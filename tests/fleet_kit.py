@@ -179,9 +179,14 @@ class Heard:
     texts: Sequence[str]
     stalls: list[float] = field(default_factory=list)  # seconds, inside utterances
     silences: list[float] = field(default_factory=list)  # seconds, between them
-    moved: int = 0
+    nodes: list[str] = field(default_factory=list)  # where its session was, in order
     outcomes: list[str] = field(default_factory=list)
     words: list[tuple[int, int]] = field(default_factory=list)  # utterance, where it starts
+
+    @property
+    def moved(self) -> int:
+        """How often it went on at another node."""
+        return max(0, len(self.nodes) - 1)
 
     @property
     def well(self) -> bool:
@@ -209,11 +214,16 @@ async def listen(url: str, heard: Heard, started: asyncio.Event) -> None:
     from playhead import client
 
     def noted(event: Any) -> None:
-        heard.moved += isinstance(event, client.Moved)
+        if isinstance(event, client.Moved):
+            note_node()
+
+    def note_node() -> None:
+        heard.nodes.append(voice.ready.token.rpartition(".")[0])
 
     end = None
     try:
         async with client.connect(url, on_event=noted) as voice:
+            note_node()
             spoken = [voice.speak(text) for text in heard.texts]
             for number, utterance in enumerate(spoken):
                 gaps = heard.silences

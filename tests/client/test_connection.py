@@ -371,19 +371,23 @@ def played_for(reports: list[m.PlaybackReport]) -> float:
 
 
 def test_reports_follow_the_player() -> None:
-    # A player that is kept waiting plays on without a word, and tells of the end later.
-    reports = undisturbed(reported, lambda found: 340 <= played_for(found) <= 460)
-    states = [report.state for report in reports]
-    assert states[0] in (ListenerState.PREBUFFER, ListenerState.PLAYING)
-    last = reports[-1]
-    assert (last.received, last.consumed, last.heard, last.buffered) == (9600, 9600, 9600, 0)
-    assert last.seq == 7  # started, five chunks, the flushed end
-    assert last.echo is not None
-    assert last.hold is not None
-    assert all(r.received == r.consumed + r.discarded + r.buffered for r in reports)
-    assert len(reports) < 10
-    # 0.4 s of sound play for 0.4 s: one report in between, none late
-    assert played_for(reports) == pytest.approx(400, abs=60)
+    def off() -> float:
+        """Seconds by which a player of 0.4 s of sound says that it played longer or shorter. One
+        that is kept waiting plays on without a word, and tells of both ends later."""
+        reports = reported()
+        last = reports[-1]
+        assert (last.received, last.consumed, last.heard, last.buffered) == (9600, 9600, 9600, 0)
+        assert last.seq == 7  # started, five chunks, the flushed end
+        assert last.echo is not None
+        assert last.hold is not None
+        assert all(r.received == r.consumed + r.discarded + r.buffered for r in reports)
+        assert len(reports) < 10
+        found = abs(played_for(reports) - 400) / 1000
+        states = (ListenerState.PREBUFFER, ListenerState.PLAYING)
+        assert reports[0].state in states or found >= 0.06, "it tells of its start"
+        return found
+
+    undisturbed(off, below=0.06)
 
 
 def test_without_reports_what_has_arrived_is_acknowledged() -> None:

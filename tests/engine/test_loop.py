@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from doubles import FRAME, FakeRunner, machine, report, request
-from machine import PATIENCE, undisturbed
+from machine import PATIENCE
 from playhead.engine import loop
 from playhead.engine.lead import LeadLimits
 from playhead.engine.loop import Engine, EngineConfig
@@ -27,6 +27,7 @@ from playhead.engine.types import (
     StepResult,
     TextWarning,
 )
+from playhead.engine.watchdog import TICK, Watchdog
 
 WAIT = PATIENCE
 FAR = PolicyConfig(lead=LeadLimits(fixed=1000.0))
@@ -466,18 +467,21 @@ def test_a_model_that_holds_up_the_engines_own_thread_ends_the_engine(
 
 
 def test_a_busy_engine_is_not_stuck() -> None:
-    def worked() -> BaseException | None:
-        mailbox = Mailbox()
-        engine = Engine(FakeRunner(), IMPATIENT, mailbox)
-        engine.start()
-        for number in range(60):
-            say(engine, number, "a" * 30)
+    """Whoever looks finds it at work, and never at the same piece. Time is the watchdog's alone."""
+    dog = Watchdog(2.5 * TICK)
+    with running() as (engine, mailbox, runner):
+        for number in range(8):
+            runner.gate.clear()
+            say(engine, number, "abcd")
+            assert runner.entered.acquire(timeout=WAIT)
+            seen = [engine._at_work() for _ in range(2)]
+            assert all("worker" in " ".join(at_work) for at_work in seen)
+            told = [dog.look(at_work, (2 * number + n) * TICK) for n, at_work in enumerate(seen)]
+            assert told == [None, None]
+            runner.gate.set()
             mailbox.end_of(number)
-            threading.Event().wait(0.01)
-        engine.stop()
-        return engine.dead
-
-    assert undisturbed(worked, lambda dead: dead is None) is None
+            while runner.entered.acquire(blocking=False):
+                pass
 
 
 def test_stop_does_not_wait_for_ever(

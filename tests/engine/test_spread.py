@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from playhead.engine.spread import spread
+from playhead.engine.spread import Spread, spread
 
 
 def test_the_first_is_told_as_it_is_and_nobody_less_or_much_more() -> None:
@@ -22,3 +22,9 @@ def test_however_many_they_come_evenly(many: int) -> None:
     for first in range(many - 9):
         row = sorted(told[first : first + 10])
         assert min(b - a for a, b in pairwise(row)) > 0.05
+
+
+def test_who_has_no_number_is_told_what_the_next_would_be() -> None:
+    later = Spread(2.0)
+    assert [later(3.0) for _ in range(20)] == [spread(3.0, number, 2.0) for number in range(20)]
+    assert Spread()(3.0) == 3.0, "each place counts for itself"

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fake_engine import INFO, FakeEngine
 from machine import PATIENCE
+from machine import eventually as eventually
 from playhead.codecs import registry as codecs
 from playhead.gateway.limits import Limits
 from playhead.gateway.messages import (
@@ -170,10 +171,3 @@ async def gateway(
     finally:
         server.hurry()
         await server.drain()
-
-
-async def eventually(condition: Callable[[], bool], seconds: float = TIMEOUT) -> None:
-    """Wait until ``condition`` holds; fails after ``seconds``."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.005)

@@ -43,13 +43,12 @@ def test_malformed_input(tmp_path: Path) -> None:
 def test_floods(tmp_path: Path) -> None:
     flags = ("--seconds", "0.2", "--stalled", "2", "--only", "empty pings")
 
-    def flooded() -> dict[str, Any]:
-        found = figures("floods.py", *flags, out=tmp_path / "floods.json")["table"]
-        return dict(found["empty pings"])
+    def took() -> float:
+        """Until the abuser was gone, or thirty of a neighbour's round trips."""
+        table = figures("floods.py", *flags, out=tmp_path / "floods.json")["table"]
+        found = table["empty pings"]
+        assert found["abuser_gone_after_s"] is not None
+        assert found["memory_kib"] < 4 * 512
+        return max(found["abuser_gone_after_s"], 30 * found["p50_ms"] / 1000)
 
-    def soon(found: dict[str, Any]) -> bool:
-        return bool(found["abuser_gone_after_s"] < 3 and found["p50_ms"] < 100)
-
-    found = undisturbed(flooded, soon)
-    assert soon(found), found
-    assert found["memory_kib"] < 4 * 512
+    undisturbed(took, below=3.0)

@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 import pytest
 from fake_engine import CHUNK, INFO, FakeEngine, wave
-from machine import AT_ONCE, PATIENCE
+from machine import AT_ONCE, PATIENCE, eventually
 from playhead.engine.loop import Engine
 from playhead.engine.picture import EnginePicture
 from playhead.engine.remote import door, server, wire
@@ -101,17 +101,12 @@ def run(folder: Path, test: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(inside())
 
 
-async def until(true: Callable[[], object]) -> None:
-    while not true():
-        await asyncio.sleep(0.002)
-
-
 def test_speech_crosses_sample_by_sample(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         gateway = await world.gateway()
         assert gateway.engine.info == INFO
         gateway.ask(gateway.first, "one two three")
-        await until(lambda: gateway.finished(gateway.first))
+        await eventually(lambda: gateway.finished(gateway.first))
         finished = gateway.finished(gateway.first)
         assert finished is not None
         assert (finished.reason, finished.samples) == (Finish.COMPLETE, 3 * CHUNK)
@@ -125,7 +120,7 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
         gateway, engine = await world.gateway(), world.engine
         number = gateway.first
         gateway.ask(number, "!endless")
-        await until(lambda: engine.live)
+        await eventually(lambda: engine.live)
         report = Report(number, 9, 4, 3, 5, 0, ListenerState.PLAYING)
         gateway.engine.report(report, 1.0)
         gateway.engine.hold(number, ListenerState.PAUSED, 1.5)
@@ -134,7 +129,7 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
         gateway.engine.paused(0.4, 2.0)
         seen: list[EnginePicture] = []
         gateway.engine.look([number, 5], seen.append)
-        await until(lambda: seen)
+        await eventually(lambda: seen)
         assert engine.reports == [report]
         assert engine.holds == [(number, ListenerState.PAUSED)]
         assert engine.delays == [("client", 0.03)]
@@ -144,8 +139,8 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
         assert [request.gateway for request in engine.requests] == [slot]
         assert set(seen[0].beliefs) == {number}
         gateway.engine.cancel(number)
-        await until(lambda: gateway.finished(number))
-        await until(lambda: gateway.engine.stats().reports == 1)
+        await eventually(lambda: gateway.finished(number))
+        await eventually(lambda: gateway.engine.stats().reports == 1)
 
     run(tmp_path, test)
 
@@ -153,19 +148,19 @@ def test_everything_a_gateway_can_ask_arrives(tmp_path: Path) -> None:
 def test_one_gateway_shows_the_engine_s_figures_and_another_when_it_leaves(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         mates = [await world.gateway() for _ in range(3)]
-        await until(lambda: mates[0].engine.tells)
+        await eventually(lambda: mates[0].engine.tells)
         mates[1].engine.stop()
-        await until(lambda: len(world.server.gateways) == 2)
+        await eventually(lambda: len(world.server.gateways) == 2)
         assert [mate.engine.tells for mate in mates] == [True, False, False]
         mates[0].engine.stop()
-        await until(lambda: mates[2].engine.tells)
+        await eventually(lambda: mates[2].engine.tells)
         fourth = await world.gateway()
         mates[2].engine.stop()
-        await until(lambda: fourth.engine.tells)
+        await eventually(lambda: fourth.engine.tells)
         fourth.engine.stop()
-        await until(lambda: not world.server.gateways)
+        await eventually(lambda: not world.server.gateways)
         last = await world.gateway()
-        await until(lambda: last.engine.tells)
+        await eventually(lambda: last.engine.tells)
 
     run(tmp_path, test)
 
@@ -176,7 +171,7 @@ def test_gateways_hear_only_what_is_theirs(tmp_path: Path) -> None:
         assert one.first % wire.STRIDE != two.first % wire.STRIDE
         one.ask(one.first, "a b")
         two.ask(two.first, "c")
-        await until(lambda: one.finished(one.first) and two.finished(two.first))
+        await eventually(lambda: one.finished(one.first) and two.finished(two.first))
         assert {event.utterance for event in one.events} == {one.first}
         assert {event.utterance for event in two.events} == {two.first}
 
@@ -188,13 +183,13 @@ def test_a_gateway_that_vanishes_takes_its_speech_along_and_nobody_else_s(tmp_pa
         one, two = await world.gateway(), await world.gateway()
         one.ask(one.first, "!endless")
         two.ask(two.first, "!endless")
-        await until(lambda: one.pcm(one.first) and two.pcm(two.first))
+        await eventually(lambda: one.pcm(one.first) and two.pcm(two.first))
         one.engine.stop()
-        await until(lambda: world.engine.cancelled == [one.first])
-        await until(lambda: world.engine.forgotten == [f"client-{one.first}"])
+        await eventually(lambda: world.engine.cancelled == [one.first])
+        await eventually(lambda: world.engine.forgotten == [f"client-{one.first}"])
         assert not [event for event in one.events if isinstance(event, Finished)]
         heard = len(two.events)
-        await until(lambda: len(two.events) > heard)
+        await eventually(lambda: len(two.events) > heard)
         later = await world.gateway()
         assert later.first == one.first + wire.STRIDE, "its number is never used again"
 
@@ -205,13 +200,13 @@ def test_what_ends_late_is_not_told_to_who_came_after(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         one = await world.gateway()
         one.ask(one.first, "!endless")
-        await until(lambda: world.engine.live)
+        await eventually(lambda: world.engine.live)
         one.engine.stop()
-        await until(lambda: not world.server.gateways)
+        await eventually(lambda: not world.server.gateways)
         later = await world.gateway()
         world.server.deliver([Finished(one.first, Finish.CANCELLED, 0)])
         later.ask(later.first, "word")
-        await until(lambda: later.finished(later.first))
+        await eventually(lambda: later.finished(later.first))
         assert {event.utterance for event in later.events} == {later.first}
 
     run(tmp_path, test)
@@ -222,9 +217,9 @@ def test_when_the_engine_s_process_ends_all_are_told_once(tmp_path: Path) -> Non
         gateway = await world.gateway()
         number = gateway.first
         gateway.ask(number, "!endless")
-        await until(lambda: gateway.pcm(number))
+        await eventually(lambda: gateway.pcm(number))
         world.server.stop()
-        await until(lambda: gateway.engine.dead)
+        await eventually(lambda: gateway.engine.dead)
         finished = gateway.finished(number)
         assert finished is not None
         assert (finished.reason, finished.code) == (Finish.FAILED, "engine_error")
@@ -243,7 +238,7 @@ def test_an_engine_that_dies_says_why(tmp_path: Path) -> None:
         gateway = await world.gateway()
         gateway.ask(gateway.first, "!endless")
         await world.server.tell_dead("RunnerDead: the device is gone")
-        await until(lambda: gateway.engine.dead)
+        await eventually(lambda: gateway.engine.dead)
         assert str(gateway.engine.dead) == "RunnerDead: the device is gone"
         assert gateway.finished(gateway.first)
 
@@ -261,13 +256,13 @@ def test_an_engine_that_dies_says_why(tmp_path: Path) -> None:
 def test_a_gateway_that_talks_nonsense_is_cut_off_alone(tmp_path: Path, frame: bytes) -> None:
     async def test(world: World) -> None:
         good, bad = await world.gateway(), await world.gateway()
-        await until(lambda: bad.engine._transport)
+        await eventually(lambda: bad.engine._transport)
         transport = bad.engine._transport
         assert transport is not None
         transport.write(frame)
-        await until(lambda: bad.engine.dead)
+        await eventually(lambda: bad.engine.dead)
         good.ask(good.first, "still here")
-        await until(lambda: good.finished(good.first))
+        await eventually(lambda: good.finished(good.first))
 
     run(tmp_path, test)
 
@@ -284,7 +279,7 @@ def test_a_gateway_that_does_not_read_is_cut_off(
             wire.Text(deaf.hello.first, "!endless", False, True),
         )
         deaf.sock.sendall(frame)
-        await until(lambda: world.engine.cancelled == [deaf.hello.first])
+        await eventually(lambda: world.engine.cancelled == [deaf.hello.first])
         assert world.server.gateways == {}
         deaf.sock.close()
 
@@ -301,7 +296,7 @@ def test_pictures_that_nobody_answers_are_given_up(
         seen: list[int] = []
         for number in range(3):
             gateway.engine.look([], lambda _, number=number: seen.append(number))
-        await until(lambda: len(seen) == 2)
+        await eventually(lambda: len(seen) == 2)
         assert seen == [1, 2]
 
     run(tmp_path, test)
@@ -310,7 +305,7 @@ def test_pictures_that_nobody_answers_are_given_up(
 def test_a_full_engine_refuses_one_more_gateway(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         gateway = await world.gateway()
-        await until(lambda: world.server.gateways)
+        await eventually(lambda: world.server.gateways)
         (held,) = world.server.gateways.values()
         world.server.gateways.update(dict.fromkeys(range(1, wire.STRIDE), held))
         with pytest.raises(NoEngine, match="no room for one more gateway"):
@@ -379,7 +374,7 @@ def test_a_gateway_may_leave_before_it_has_begun(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         introduction = await asyncio.to_thread(introduce, world.path, TIMEOUT)
         RemoteEngine(introduction, lambda _: None).stop()
-        await until(lambda: not world.server.gateways)
+        await eventually(lambda: not world.server.gateways)
 
     run(tmp_path, test)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from machine import PATIENCE
+from machine import PATIENCE, eventually
 from playhead.engine.clock import monotonic
 from playhead.loadgen.line import PlainLine, connect
 from playhead.loadgen.stamp import known_here
@@ -32,12 +32,6 @@ class Kept:
         self.ends.append(reason)
 
 
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not true():
-            await asyncio.sleep(0.005)
-
-
 def pair(talk: Callable[[PlainLine, Kept, socket.socket], Awaitable[None]]) -> None:
     """A line and the other end's blocking socket."""
 
@@ -58,12 +52,12 @@ def pair(talk: Callable[[PlainLine, Kept, socket.socket], Awaitable[None]]) -> N
 def test_an_arrival_is_the_kernels_however_late_it_is_read() -> None:
     async def talk(line: PlainLine, kept: Kept, far: socket.socket) -> None:
         far.sendall(b"warm")  # the first packets may go without a stamp
-        await until(lambda: bool(kept.got))
+        await eventually(lambda: bool(kept.got))
         before = monotonic()
         far.sendall(b"late")
         after = monotonic()
         time.sleep(0.2)  # the loop is busy with something else
-        await until(lambda: len(kept.got) == 2)
+        await eventually(lambda: len(kept.got) == 2)
         data, at = kept.got[1]
         assert data == b"late"
         assert before - 0.001 <= at <= after + 0.05, "not 0.2 s later"
@@ -104,7 +98,7 @@ def test_a_good_end_and_a_reset_are_told_once() -> None:
     async def good(line: PlainLine, kept: Kept, far: socket.socket) -> None:
         far.sendall(b"bye")
         far.shutdown(socket.SHUT_RDWR)
-        await until(lambda: bool(kept.ends))
+        await eventually(lambda: bool(kept.ends))
         assert ([data for data, _ in kept.got], kept.ends) == ([b"bye"], [""])
         line.write(b"nobody reads this")
         line.poll()
@@ -115,7 +109,7 @@ def test_a_good_end_and_a_reset_are_told_once() -> None:
         far.close()
         line.write(b"into the void")
         line.write(b"again")
-        await until(lambda: bool(kept.ends))
+        await eventually(lambda: bool(kept.ends))
         assert kept.ends in (["Connection reset by peer"], ["Broken pipe"])
 
     pair(good)

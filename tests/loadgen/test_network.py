@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from machine import PATIENCE, undisturbed
+from machine import PATIENCE, Kept, kept_waiting, undisturbed
 from playhead.engine.clock import monotonic
 from playhead.loadgen.client import open_session
 from playhead.loadgen.habits import STRICT, Caller
@@ -59,7 +60,7 @@ def test_delay_works_both_ways() -> None:
             await reader.readexactly(1)
             return monotonic() - begun
 
-    assert 0.1 <= undisturbed(lambda: asyncio.run(talk()), lambda took: took < 0.6) < 0.6
+    assert undisturbed(lambda: asyncio.run(talk()), below=0.6) >= 0.1
 
 
 def test_bandwidth_limits() -> None:
@@ -70,7 +71,7 @@ def test_bandwidth_limits() -> None:
             await reader.readexactly(20_000)
             return monotonic() - begun
 
-    assert 0.2 <= undisturbed(lambda: asyncio.run(talk()), lambda took: took < 1.0) < 1.0
+    assert undisturbed(lambda: asyncio.run(talk()), below=1.0) >= 0.2
 
 
 def test_a_reset_is_felt() -> None:
@@ -117,10 +118,10 @@ def test_tls_cannot_be_shaped() -> None:
         asyncio.run(talk())
 
 
-def caused(script: Script, conditions: Conditions) -> list[Cause]:
-    """One utterance through the proxy; the causes of its stalls."""
+def caused(script: Script, conditions: Conditions) -> Counter[Cause]:
+    """One utterance through the proxy; the seconds of its stalls by cause."""
 
-    async def talk() -> list[Cause]:
+    async def talk() -> Counter[Cause]:
         async with (
             ScriptedServer(script).running() as own,
             Proxy(own, conditions, 3).running() as p,
@@ -136,20 +137,34 @@ def caused(script: Script, conditions: Conditions) -> list[Cause]:
             await session.speak(turn, end)
             await session.close()
             assert record.finish == "complete"
-            return [attribute(each, record, Run({}, [record])).cause for each in record.stalls]
+            seconds: Counter[Cause] = Counter()
+            for each in record.stalls:
+                seconds.update(attribute(each, record, Run({}, [record])).shares)
+            return seconds
 
     return asyncio.run(talk())
+
+
+def assert_guilty(found: Counter[Cause], guilty: Cause, seconds: float, kept: Kept) -> None:
+    """For so many seconds at least, and nobody else. Server, network and listener are one thread
+    here: what the machine kept it waiting may count for anybody, and the listener may have missed
+    as much of the stall."""
+    others = sum(found.values()) - found[guilty]
+    assert found[guilty] > seconds - kept.in_turn, found
+    assert others < 0.05 + kept.in_turn, found
 
 
 def test_a_stalled_network_is_found_guilty() -> None:
     # A chunk of 100 ms every 100 ms, 300 ms ahead, and a network that stops for 600 ms.
     steady = Script(tuple((max(0.0, 0.1 * n - 0.3), 2_400) for n in range(20)))
     conditions = Conditions(delay=0.01, stall_every=0.5, stall=(0.6, 0.6))
-    guilty = {Cause.NETWORK}
-    assert undisturbed(lambda: set(caused(steady, conditions)), guilty.__eq__) == guilty
+    with kept_waiting() as kept:
+        found = caused(steady, conditions)
+    assert_guilty(found, Cause.NETWORK, 0.2, kept)
 
 
 def test_a_late_server_is_found_guilty_behind_the_same_network() -> None:
     late = Script(((0.0, 2_400), (0.4, 2_400)))
-    guilty = [Cause.ENGINE]
-    assert undisturbed(lambda: caused(late, Conditions(delay=0.01)), guilty.__eq__) == guilty
+    with kept_waiting() as kept:
+        found = caused(late, Conditions(delay=0.01))
+    assert_guilty(found, Cause.ENGINE, 0.25, kept)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from machine import PATIENCE
+from machine import PATIENCE, eventually
 from playhead.loadgen.websocket import Message, WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -45,12 +45,6 @@ async def talking(talk: Talk) -> AsyncIterator[WebSocket]:
         made.abort()
 
 
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not true():
-            await asyncio.sleep(0.005)
-
-
 def test_messages_go_both_ways_and_pieces_are_joined() -> None:
     async def talk(socket: ServerConnection) -> None:
         assert socket.request is not None
@@ -85,14 +79,14 @@ def test_a_hearer_gets_what_has_waited_what_comes_and_the_end() -> None:
 
     async def run() -> None:
         async with talking(talk) as made:
-            await until(lambda: bool(made._waiting))
+            await eventually(lambda: bool(made._waiting))
             ear = Ear()
             made.listen(ear)
             assert ear.heard_all == ["early"]
             made.poll()
             assert ear.settled_at
             said.set()
-            await until(lambda: ear.end is not None)
+            await eventually(lambda: ear.end is not None)
             assert ear.heard_all == ["early", "late"]
             assert ear.end is not None
             assert ear.end.rcvd is not None
@@ -115,7 +109,7 @@ def test_goodbye_is_said_and_answered() -> None:
         async with talking(talk) as made:
             async with asyncio.timeout(PATIENCE):
                 await made.close()
-                await until(lambda: bool(codes))
+                await eventually(lambda: bool(codes))
 
     asyncio.run(run())
     assert codes == [1000]
@@ -134,7 +128,7 @@ def test_bytes_that_are_no_frames_and_a_cut_are_ends(sent: bytes) -> None:
         async with talking(talk) as made:
             ear = Ear()
             made.listen(ear)
-            await until(lambda: ear.end is not None)
+            await eventually(lambda: ear.end is not None)
             assert ear.heard_all == []
 
     asyncio.run(run())

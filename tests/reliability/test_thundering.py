@@ -7,11 +7,10 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable
 
 import pytest
 from kit import served
-from machine import PATIENCE, kept_waiting
+from machine import PATIENCE, eventually, kept_waiting
 from ports import free_ports
 from returning import Member
 
@@ -19,12 +18,6 @@ FLAGS = ("--max-connections-per-address", "1000", "--http-port", "off")
 MANY = 40
 SOON = 10.0
 """Seconds."""
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not true():
-            await asyncio.sleep(0.02)
 
 
 @pytest.mark.slow
@@ -36,7 +29,7 @@ def test_a_house_that_loses_its_server_speaks_again_within_ten_seconds() -> None
         process, url = stack.enter_context(served(*flags, FAULTY_PACE="2000", FAULTY_BATCH="32"))
         over = asyncio.Event()
         talking = [asyncio.create_task(member.talk(url, over)) for member in members]
-        await until(lambda: all(member.starts or member.lost for member in members))
+        await eventually(lambda: all(member.starts or member.lost for member in members))
         process.kill()
         process.wait()
         again = served(*flags, FAULTY_PACE="2000", FAULTY_BATCH="32")
@@ -46,7 +39,7 @@ def test_a_house_that_loses_its_server_speaks_again_within_ten_seconds() -> None
         def spoke(member: Member) -> bool:
             return any(start.asked > back for start in member.starts)
 
-        await until(lambda: all(spoke(member) or member.lost for member in members))
+        await eventually(lambda: all(spoke(member) or member.lost for member in members))
         took = time.monotonic() - back
         over.set()
         await asyncio.wait(talking, timeout=PATIENCE)
