@@ -102,8 +102,8 @@ async def collect(utterance: Any) -> list[AudioMessage]:
     return [part async for part in utterance]
 
 
-@pytest.mark.parametrize("codec", ["pcm_s16le", "opus"])
-def test_sentences_are_understood(url: str, codec: str) -> None:
+@pytest.mark.parametrize(("codec", "count"), [("pcm_s16le", len(SENTENCES)), ("opus", 5)])
+def test_sentences_are_understood(url: str, codec: str, count: int) -> None:
     places = asyncio.Semaphore(3)
 
     async def one(number: int) -> Heard:
@@ -113,11 +113,11 @@ def test_sentences_are_understood(url: str, codec: str) -> None:
             )
 
     async def all_of_them() -> list[Heard]:
-        return await asyncio.gather(*[one(number) for number in range(len(SENTENCES))])
+        return await asyncio.gather(*[one(number) for number in range(count)])
 
     heard = run(all_of_them())
     # The recognizer works on half a minute at a time, whatever it is given.
-    for first in range(0, len(SENTENCES), 5):
+    for first in range(0, count, 5):
         text = " ".join(SENTENCES[first : first + 5])
         pause = np.zeros(RATE // 4, np.float32)
         sound = [np.append(one.pcm, pause) for one in heard[first : first + 5]]

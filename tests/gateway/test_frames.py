@@ -5,9 +5,10 @@ fragmentation, UTF-8, closing, size limits); docs/reliability.md has the recorde
 """
 
 import asyncio
+import contextlib
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import uvloop
@@ -70,6 +71,16 @@ class Raw:
         assert b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head  # RFC 6455, section 1.3
         return cls(reader, writer)
 
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def opened(cls, running: Gateway) -> AsyncIterator["Raw"]:
+        """The same; gone at the end, for which the gateway need not wait then."""
+        raw = await cls.open(running)
+        try:
+            yield raw
+        finally:
+            raw.writer.transport.abort()
+
     async def read(self) -> tuple[int, bytes]:
         """The next frame; opcode -1 at the end of the stream."""
         try:
@@ -103,8 +114,7 @@ def talk(frames: Sequence[bytes], *, hello: bool = True) -> tuple[int, list[byte
     """Send the frames; the close code that comes of it, and the pongs before. 0: still open."""
 
     async def main() -> tuple[int, list[bytes]]:
-        async with gateway(close_timeout=0.3) as running:
-            raw = await Raw.open(running)
+        async with gateway(close_timeout=0.3) as running, Raw.opened(running) as raw:
             if hello:
                 raw.writer.write(HELLO)
                 assert b"ready" in await raw.answer(TEXT)
@@ -227,8 +237,7 @@ def test_what_follows_a_close_is_ignored() -> None:
 
 def test_frames_may_come_octet_by_octet() -> None:
     async def main() -> None:
-        async with gateway() as running:
-            raw = await Raw.open(running)
+        async with gateway() as running, Raw.opened(running) as raw:
             for byte in HELLO + frame(PING, b"slow"):
                 raw.writer.write(bytes([byte]))
                 await asyncio.sleep(0)

@@ -189,7 +189,7 @@ async def late(url: str, text: str) -> float:
 
 
 def test_a_voice_that_keeps_the_interpreter_to_itself_is_seen_and_nobody_runs_dry() -> None:
-    texts = [text * 3 for text in BYSTANDERS]
+    texts = [text * 2 for text in BYSTANDERS]
 
     async def main(url: str) -> list[float]:
         async with client(url) as greedy:

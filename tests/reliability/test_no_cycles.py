@@ -10,6 +10,7 @@ import gc
 import ssl
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,27 @@ async def ends(server: GatewayServer, way: Way, port: int) -> Counter[str]:
     return left_over()
 
 
+def together(ways: Sequence[Way]) -> Way:
+    """All of them at once."""
+
+    def all_at_once(port: int) -> None:
+        with ThreadPoolExecutor(len(ways)) as pool:
+            for way in [pool.submit(way, port) for way in ways]:
+                way.result()
+
+    return all_at_once
+
+
 async def all_ways(ways: Sequence[Way], **settings: Any) -> dict[str, Counter[str]]:
-    """What each way leaves over, where it leaves anything."""
+    """What the ways leave over together, and if they do, what each of them does."""
     async with live_gateway(FaultyRunner(200.0), **{**SETTINGS, **settings}) as server:
-        for way in ways:
-            await asyncio.to_thread(way, server.port)  # what is made once for all
+        all_at_once = together(ways)
+        await asyncio.to_thread(all_at_once, server.port)  # what is made once for all
         with counted_alone():
-            found = {way.__name__: await ends(server, way, server.port) for way in ways}
+            found = {"together": await ends(server, all_at_once, server.port)}
+            if not found["together"]:
+                return {}
+            found |= {way.__name__: await ends(server, way, server.port) for way in ways}
     return {way: kinds for way, kinds in found.items() if kinds}
 
 

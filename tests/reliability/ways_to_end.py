@@ -114,7 +114,7 @@ def a_bye_after_speech(port: int) -> None:
     for codec in ("pcm_s16le", "opus"):
         with Talker(port) as talker:
             talker.hello(codec=codec)
-            talker.say("Hello.")
+            talker.say("A.")
             talker.until("done")
             talker.send("close")
             talker.closed()
