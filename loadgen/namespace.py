@@ -98,16 +98,18 @@ def _server(number: int) -> str:
 
 def _make(net: Net, failed: list[OSError]) -> None:
     try:
-        net.client = _new_namespace()
+        net.client = new_namespace()
         net.devices.append(_device({"ph": _CLIENT}))
-        net.server = _new_namespace()
+        net.server = new_namespace()
         addresses = {f"ph:{number}": _server(number) for number in range(1, len(IN_ORDER))}
         net.devices.append(_device({"ph": _server(0), **addresses}))
     except OSError as error:
         failed.append(error)
 
 
-def _new_namespace() -> int:
+def new_namespace() -> int:
+    """A descriptor of a new namespace with a loopback interface. The calling thread is in it then,
+    so make a thread for it. Raises ``OSError``."""
     _call("unshare", _NEW_NETWORK)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sH22x", b"lo", _UP))

@@ -11,6 +11,8 @@ FIRST: Final = 0.05
 LONGEST: Final = 2.0
 ASKED: Final = 10.0
 """Longest pause that is made because a server asks for it (``Retry-After``)."""
+REACH: Final = 3.0
+"""Seconds for the other machine to take the first attempt; twice as long each time."""
 SPREAD: Final = 0.25
 """Share by which a pause may be shorter or longer."""
 
@@ -22,3 +24,12 @@ def pauses(draw: Callable[[], float]) -> Iterator[float]:
     while True:
         yield pause * (1.0 - SPREAD + 2.0 * SPREAD * draw())
         pause = min(2.0 * pause, LONGEST)
+
+
+def reaches() -> Iterator[float]:
+    """Seconds for the other machine to take each attempt. That is its kernel's work, which a busy
+    server does not delay: what takes longer was sent into nothing."""
+    reach = REACH
+    while True:
+        yield reach
+        reach *= 2.0

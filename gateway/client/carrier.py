@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from playhead.client.backlog import Backlog
-from playhead.client.backoff import ASKED, pauses
+from playhead.client.backoff import ASKED, pauses, reaches
 from playhead.client.errors import ConnectionFailed, ConnectionLost, ResumeFailed
 from playhead.client.link import PROTOCOL_ERROR, Address, Link, at_node, dial
 from playhead.client.moving import Epochs
@@ -138,16 +138,17 @@ class Carrier:
         await self._link.close()
 
     async def _exchange(self, deliver: Deliver) -> None:
-        writer = asyncio.create_task(self._write())
+        tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._link.watch())]
         try:
             while True:
                 message = await self._link.receive()
                 if self._is_next(message):
                     deliver(self._epochs.incoming(message), self._clock())
         finally:
-            writer.cancel()
+            for task in tasks:
+                task.cancel()
             # Not suppress(CancelledError): that would also swallow a cancel meant for this task.
-            await asyncio.gather(writer, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _is_next(self, message: ServerMessage) -> bool:
         if isinstance(message, Ready | Pong | ErrorEvent):
@@ -181,9 +182,9 @@ class Carrier:
         address = self._address
         if origin is not None:
             address = replace(address, url=at_node(address.url, origin.token))
-        for pause in pauses(random.random):
+        for pause, reach in zip(pauses(random.random), reaches(), strict=False):
             try:
-                return await dial(address, replace(self._hello, resume=origin))
+                return await dial(address, replace(self._hello, resume=origin), reach=reach)
             except ConnectionFailed as failed:
                 left = deadline - self._clock()
                 if pause > left:

@@ -1,12 +1,16 @@
 """One WebSocket to a server: dialled, greeted, ready for messages."""
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass, field
-from typing import cast
+from functools import partial
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from playhead.client.errors import ConnectionFailed, ConnectionLost, server_error
+from playhead.client.vigil import PATIENCE, Vigil
+from playhead.engine.clock import monotonic
 from playhead.gateway.hush import hushed
 from playhead.gateway.messages import (
     ClientMessage,
@@ -64,9 +68,37 @@ class Link:
     def __init__(self, socket: ClientConnection, wire: Wire) -> None:
         self._socket = socket
         self._wire = wire
+        self._vigil = Vigil(monotonic())
+        self._used = asyncio.Event()
+
+    async def watch(self) -> None:
+        """Drop the connection when it is used and nothing comes over it any more: :meth:`receive`
+        raises then. Ends with the connection."""
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                self._used.clear()
+                wait = self._vigil.wait(monotonic())
+                if wait is None:
+                    await self._used.wait()
+                elif wait > 0:
+                    await asyncio.sleep(wait)
+                else:
+                    await self._ask()
+
+    async def _ask(self) -> None:
+        asked = monotonic()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await (await self._socket.ping())
+            self._vigil.answered(monotonic())
+        except TimeoutError:
+            if self._vigil.lost(asked, monotonic()):
+                self._socket.transport.abort()
 
     async def send(self, message: ClientMessage) -> None:
         """Send one message. Raises :class:`ConnectionLost` when the socket is gone."""
+        self._vigil.said(monotonic())
+        self._used.set()
         try:
             await self._socket.send(self._wire.encode_client(message))
         except ConnectionClosed as closed:
@@ -84,6 +116,8 @@ class Link:
                 raise ConnectionLost(
                     f"the server broke the protocol: {error.message}", PROTOCOL_ERROR
                 ) from None
+            self._vigil.heard(monotonic())
+            self._used.set()
             if message is not None:
                 return message
 
@@ -92,15 +126,16 @@ class Link:
         await self._socket.close()
 
 
-async def dial(address: Address, hello: Hello) -> tuple[Link, Ready]:
-    """Connect and exchange ``hello`` and ``ready``.
+async def dial(address: Address, hello: Hello, *, reach: float | None = None) -> tuple[Link, Ready]:
+    """Connect and exchange ``hello`` and ``ready``. ``reach``: seconds for the other machine to
+    take the connection; what its server needs then is bounded by ``address.timeout`` alone.
 
     Raises :class:`ConnectionFailed` when no session came about, and
     :class:`~playhead.client.errors.ServerError` when the server refused ``hello``.
     """
     try:
         async with asyncio.timeout(address.timeout):
-            link = Link(await _open(address), Wire(address.encoding, hello.binary_audio))
+            link = Link(await _reached(address, reach), Wire(address.encoding, hello.binary_audio))
             try:
                 return link, await _greet(link, hello)
             except BaseException:
@@ -114,10 +149,40 @@ async def dial(address: Address, hello: Hello) -> tuple[Link, Ready]:
         raise ConnectionFailed(f"{address.url} hung up: {lost}") from None
 
 
-async def _open(address: Address) -> ClientConnection:
+class _Reached(ClientConnection):
+    """Tells when the other machine has taken the connection."""
+
+    def __init__(self, *args: Any, there: asyncio.Event, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._there = there
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It has."""
+        super().connection_made(transport)
+        self._there.set()
+
+
+async def _reached(address: Address, reach: float | None) -> ClientConnection:
+    """An attempt that began before this machine's address changed, or while a cable was out, never
+    ends: others are needed beside the patience with a server that is busy."""
+    there = asyncio.Event()
+    opening = asyncio.create_task(_open(address, there))
+    opening.add_done_callback(lambda _: there.set())
+    try:
+        async with asyncio.timeout(reach):
+            await there.wait()
+        return await opening
+    except TimeoutError:
+        raise ConnectionFailed(f"{address.url} was not reached within {reach:g} s") from None
+    finally:
+        opening.cancel()
+
+
+async def _open(address: Address, there: asyncio.Event) -> ClientConnection:
     try:
         return await websocket_connect(
             address.url,
+            create_connection=cast("type[ClientConnection]", partial(_Reached, there=there)),
             subprotocols=[cast(Subprotocol, f"playhead.v1.{address.encoding}")],
             logger=hushed("playhead.client.websocket"),
             compression=None,  # audio does not shrink, and inflating costs a copy

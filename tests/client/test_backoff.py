@@ -4,7 +4,7 @@ import random
 from itertools import islice
 
 import pytest
-from playhead.client.backoff import FIRST, LONGEST, SPREAD, pauses
+from playhead.client.backoff import FIRST, LONGEST, REACH, SPREAD, pauses, reaches
 
 
 def test_pauses_double_up_to_the_longest() -> None:
@@ -24,3 +24,7 @@ def test_a_thousand_come_back_spread_out() -> None:
     tenth = (third[-1] - third[0]) / 10
     busiest = max(sum(at <= moment < at + tenth for moment in third) for at in third)
     assert busiest < 250
+
+
+def test_each_attempt_has_twice_as_long_to_arrive() -> None:
+    assert list(islice(reaches(), 3)) == [REACH, 2 * REACH, 4 * REACH]
