@@ -2,7 +2,7 @@
 
 A piece has so many seconds of work to do. While it is alone a second takes a second; beside work of
 another lane it takes as many as the cost table says (``slows``); infinity stops it. Work of a lane
-that does it in order waits for what came before it there. What is done takes some time to come back.
+that does it in order waits for what came before it there. What is done comes back a while later.
 """
 
 import math

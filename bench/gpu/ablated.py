@@ -37,10 +37,10 @@ STARTS = (
 )
 """``flat``: lanes without priority. ``partitions-N``: N multiprocessors for the background lane
 alone, the LM lane on the others, urgent chunks on all; ``partitions-auto``: one of several such
-parts, chosen by load. ``background-N``: up to N chunks in a batch of that lane. ``flights-2``: up to
-two dispatches of it at a time, the second behind the first on the device. The rest: what decodes,
-instead of own kernels in bfloat16 (``codec-library``: the library's convolutions between own
-kernels)."""
+parts, chosen by load. ``background-N``: up to N chunks in a batch of that lane. ``flights-2``: up
+to two dispatches of that lane at a time, the second behind the first on the device. The rest: what
+decodes, instead of own kernels in bfloat16 (``codec-library``: the library's convolutions between
+own kernels)."""
 
 
 @dataclass(frozen=True)

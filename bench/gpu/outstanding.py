@@ -50,10 +50,11 @@ STOPS = 8.0
 
 ORDER = (
     TESTS,
+    *(f"{start}/base@{rate}" for start in ("flights-2", "lanes") for rate in (200, 250, 300)),
     *(f"partitions-{size}/base@{rate}" for size in ("48", "32", "auto") for rate in (200, 250)),
     "background-128/base@250",
-    *("lanes/base@1", "lanes/base@225:0,1,2", "lanes/base@250", "lanes/one-stream@200"),
-    *("lanes/none-1@150", "lanes/reported-1@150", "lanes/learned@150", "lanes/base@200"),
+    *("lanes/base@1", "lanes/base@225:0,1,2", "lanes/one-stream@200"),
+    *("lanes/none-1@150", "lanes/reported-1@150", "lanes/learned@150"),
     *(f"lanes/{name}@200" for name in ("ramp-2", "ramp-4", "ramp-8")),
     *(f"lanes/{name}@200" for name in ("always-16", "always-4", "always-1")),
     *("codec-library/base@200", *BESIDE, CODEC),

@@ -1,5 +1,6 @@
 """The lines between an engine's process and its model's process: socket pairs, one for control and
-one or two for each lane. Whoever waits on one waits in the system, outside of the interpreter's lock."""
+one or two for each lane. Whoever waits on one waits in the system, outside of the interpreter's
+lock."""
 
 import contextlib
 import socket

@@ -128,6 +128,7 @@ def test_all_of_it_in_order_with_a_server_for_each_start() -> None:
     assert [row["piece"] for row in made.rows] == list(ORDER)
     starts = [what for what in bench.asked if what.startswith("start")]
     assert starts == [
+        *("start flights-2", "start lanes"),
         *("start partitions-48", "start partitions-32", "start partitions-auto"),
         *("start background-128", "start lanes", "start codec-library"),
     ]
