@@ -53,6 +53,11 @@ FLAGS = (
     *("--http-port", "off", "--lead", "0.3", "--drain-timeout", "20"),
     *("--max-connections-per-address", "2000"),
 )
+VARIABLES = {
+    "FAULTY_PACE": "2000",
+    "FAULTY_BATCH": "32",
+    "PLAYHEAD_HELLO_TIMEOUT": "60",  # hands are shaken long before
+}
 TIMES = {Kind.GRACE: Times(grace=GRACE), Kind.REVOKED: Times(words=24)}
 
 
@@ -103,10 +108,7 @@ class House:
 @contextlib.contextmanager
 def house(seed: int, *flags: str) -> Iterator[House]:
     """A server with a voice that costs little."""
-    with served(*FLAGS, *flags, stderr=None, FAULTY_PACE="2000", FAULTY_BATCH="32") as (
-        process,
-        url,
-    ):
+    with served(*FLAGS, *flags, stderr=None, **VARIABLES) as (process, url):
         found = House(process, url, seed, 0)
         asyncio.run(nothing_left(url))  # the first answers open what stays open
         found.before = found.descriptors

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from live import live_gateway
+from machine import PATIENCE
 from playhead.engine.lead import parse_lead
 from playhead.gateway import access_watch
 from playhead.gateway import messages as m
@@ -20,7 +21,11 @@ from races_plan import Kind, Times, plan
 from races_socket import Said, Socket
 
 BRIEF = Times(words=4)
-FLAGS: dict[str, Any] = {"lead": parse_lead("0.3"), "max_connections_per_address": 1000}
+FLAGS: dict[str, Any] = {
+    "lead": parse_lead("0.3"),
+    "max_connections_per_address": 1000,
+    "hello_timeout": PATIENCE,  # hands are shaken long before, on a busy machine
+}
 
 
 def url_of(server: GatewayServer) -> str:
