@@ -122,11 +122,13 @@ pictures: system $(VENV)/.dev voice
 	@PYTHONPATH=tests:tests/web $(PY) tests/web/pictures.py
 
 # The full forms of what tests/reliability does in brief: about an hour. soak_real alone takes half.
+# 77: it cannot be run here, and said why.
 .PHONY: reliability
 reliability: $(VENV)/.dev voice
-	@failed=""; for run in key_timing liars overload overload_batched cuts drain thundering soak soak_real; do \
-		echo "== bench/reliability/$$run.py"; \
-		$(PY) bench/reliability/$$run.py || failed="$$failed $$run"; done; \
+	@failed=""; for run in key_timing.py liars.py overload.py overload_batched.py cuts.py races.py unplug.py drain.py \
+		"thundering.py --signal kill" "thundering.py --signal term" soak.py soak_real.py; do \
+		echo "== bench/reliability/$$run"; \
+		$(PY) bench/reliability/$$run || [ $$? -eq 77 ] || failed="$$failed $$run"; done; \
 		[ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
 # Four minutes of hurry, then thirty that are judged.

@@ -21,8 +21,12 @@ def machine() -> dict[str, Any]:
 
 
 def command() -> str:
-    """How this script was called."""
-    return " ".join(["bench/reliability/" + Path(sys.argv[0]).name, *sys.argv[1:]])
+    """How this script was called, but for where its figures go."""
+    words = ["bench/reliability/" + Path(sys.argv[0]).name, *sys.argv[1:]]
+    if "--out" in words:
+        at = words.index("--out")
+        del words[at : at + 2]
+    return " ".join(words)
 
 
 def save(path: str | None, figures: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ Server and clients live in two network namespaces that a pair of virtual interfa
 or the other is taken down for 0.2 to ``--longest`` seconds, or the clients' machine loses its
 address and gets another. The clients are the shipped Python client, each speaking one long text in
 pieces. Exit status 0 when each sound was whole, no sample came twice, and nothing was left at the
-server; 2 where no namespaces can be had.
+server; 77 where no namespaces can be had.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from wire import SERVER, NoWire, laid  # noqa: E402
 
 FLAGS = ("--host", "0.0.0.0", "--open", "--http-port", "off")
 SECONDS_A_CHARACTER = 0.075
+CANNOT = 77
 
 
 def unplug(args: argparse.Namespace) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def main() -> int:
         found = unplug(args)
     except NoWire as fault:
         print(f"unplug.py: {fault}", file=sys.stderr)
-        return 2
+        return CANNOT
     cuts = [wait for each in found["events"] if each["end"] for wait in each["heard_again"]]
     moves = [wait for each in found["events"] if not each["end"] for wait in each["heard_again"]]
     for name, waits in (("after_a_cut", cuts), ("after_a_move", moves)):
