@@ -165,6 +165,7 @@ class CodecLane:
         for _ in range(flights):
             self._free.put(_Flight(codec, codes, self._batches, self._ladder, stream, pool))
         self._launching = threading.Lock()  # dispatches come to the device one after the other
+        self._waiting = threading.Lock()  # only who is next keeps a core busy with waiting
 
     @property
     def most(self) -> int:
@@ -192,7 +193,8 @@ class CodecLane:
                 with self._launching:
                     flight.launch(together, slots, first)
                     flight.done.record(self._stream)
-                flight.done.synchronize()
+                with self._waiting:
+                    flight.done.synchronize()
                 out = flight.fetch(together, starts, int(frames.sum()), out)
         assert out is not None
         return out

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra: qwen
 import cuda_double
 import runner_lab as lab
 from machine import PATIENCE
-from playhead.engine.models.qwen3_tts import cuda_runner, partitions
+from playhead.engine.models.qwen3_tts import cuda_codec, cuda_runner, partitions
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.counts import Limits
@@ -97,12 +97,13 @@ def test_two_dispatches_on_their_way_have_memory_of_their_own(
     alone = CodecLane(codec(7), codes, (1, 2), LADDER, torch.cuda.Stream())
     wanted = [alone.decode(slots, np.zeros_like(slots), frames) for slots, frames in jobs]
     lane = CodecLane(codec(7), codes, (1, 2), LADDER, torch.cuda.Stream(), flights=2)
-    meeting = threading.Barrier(2)
+    meeting, fetch = threading.Barrier(2), cuda_codec._Flight.fetch
 
-    def both(_: object) -> None:
+    def both(*args: Any) -> Any:
         meeting.wait(PATIENCE)
+        return fetch(*args)
 
-    monkeypatch.setattr(cuda_double.Event, "synchronize", both)
+    monkeypatch.setattr(cuda_codec._Flight, "fetch", both)
     found = in_threads(
         *(partial(lane.decode, slots, np.zeros_like(slots), frames) for slots, frames in jobs)
     )
@@ -113,14 +114,14 @@ def test_a_third_dispatch_waits_for_a_place(monkeypatch: pytest.MonkeyPatch) -> 
     codes = torch.zeros((8, POSITIONS, 16), dtype=torch.int64)
     lane = CodecLane(codec(7), codes, (1,), (1,), torch.cuda.Stream(), flights=2)
     waiting, go = threading.Semaphore(0), threading.Semaphore(0)
-    together: list[int] = []
+    fetch = cuda_codec._Flight.fetch
 
-    def held(_: object) -> None:
+    def held(*args: Any) -> Any:
         waiting.release()
-        together.append(lane._free.qsize())
         assert go.acquire(timeout=PATIENCE)
+        return fetch(*args)
 
-    monkeypatch.setattr(cuda_double.Event, "synchronize", held)
+    monkeypatch.setattr(cuda_codec._Flight, "fetch", held)
     one = np.array([1])
     threads = [
         threading.Thread(target=lane.decode, args=(np.array([slot]), one - 1, one), daemon=True)
@@ -130,8 +131,8 @@ def test_a_third_dispatch_waits_for_a_place(monkeypatch: pytest.MonkeyPatch) -> 
         thread.start()
     for _ in range(2):
         assert waiting.acquire(timeout=PATIENCE)
-    assert sorted(together)[0] == 0
     assert lane._free.empty()
+    assert not waiting.acquire(blocking=False), "a third one was launched"
     go.release(3)
     for thread in threads:
         thread.join(PATIENCE)
