@@ -128,6 +128,8 @@ class Socket:
         if message.seq != self.at + 1:
             self.faults.append(f"message {message.seq} came after {self.at}")
         self.frames[message.seq] = frame
+        if isinstance(message, m.Started) and message.epoch != 1:
+            self.faults.append("something of the text is spoken anew")
         if isinstance(message, m.Audio):
             self.audio[message.seq] = message
             self.heard.set()
