@@ -98,8 +98,9 @@ class Dispatcher:
         elif self._behind is None:
             self._behind = now
         self.yields = self._behind is not None and now - self._behind >= YIELDS_AFTER
-        due = (one.due(waiting(lane)) for lane, one in self._pipelines.items())
-        return min(due, default=math.inf)
+        if not self._pipelines:
+            return math.inf
+        return min(one.due(waiting(lane)) for lane, one in self._pipelines.items())
 
     def done(self, dispatch: Dispatch, service: float, now: float) -> tuple[float, float]:
         """A dispatch came back at ``now``, ``service`` seconds after a worker had it. Returns the
@@ -118,8 +119,9 @@ class Dispatcher:
         """The lanes that take a dispatch at ``now``, as so many wait for each, and how many streams
         are worth a look for it: twice what it takes, since not all will turn out to have something
         for it, and some to choose from."""
-        due = ((lane, one.due(waiting(lane))) for lane, one in self._pipelines.items())
-        self._takes = {lane for lane, at in due if at <= now}
+        if self._pipelines:
+            due = ((lane, one.due(waiting(lane))) for lane, one in self._pipelines.items())
+            self._takes = {lane for lane, at in due if at <= now}
         free = {lane: self._free(lane) for lane in Lane}
         return {
             lane: max(CHOICE, 2 * workers * self._limits.batch[lane])
@@ -132,7 +134,7 @@ class Dispatcher:
         return self._free(lane) > 0
 
     def _free(self, lane: Lane) -> int:
-        if lane in self._takes:
+        if self._takes and lane in self._takes:
             return 1
         return self._limits.free(lane, self.busy, yields=self.yields)
 
