@@ -57,8 +57,8 @@ BACKGROUND_BATCHES = (1, 4, 8, 16, 32, 64)
 """Of the background lane. A larger last one is for measurements (docs/qwen3-tts.md)."""
 BACKGROUND_FLIGHTS = 1
 """Dispatches of the background lane that the device has at most: a second waits there behind the
-first (``engine/pipeline.py``). Two are for measurements until they have been measured
-(``bench/gpu/ablations.py --start flights-2``)."""
+first (``engine/pipeline.py``). With two the lane decodes a quarter more and the device is full, so
+that some who are let in stall: docs/benchmarks.md; ``bench/gpu/ablations.py --start flights-2``."""
 RANDOM = "random:"
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
