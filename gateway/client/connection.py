@@ -55,9 +55,11 @@ async def connect(
     that is modelled and reported; ``reports=False`` keeps it silent. With ``external_start`` that
     player begins when :meth:`Voice.playback_started` says so, or when an utterance is complete;
     ``start_threshold`` then only tells the server what to expect. ``on_event`` gets warnings,
-    errors and the notice of a shutdown; without it they are logged. With ``recover`` a session
-    that cannot go on where it is, because its server goes away or has lost it, goes on at
-    whatever server ``url`` leads to: ``on_event`` gets a :class:`Moved`, and what had not arrived
+    errors and the notice of a shutdown; without it they are logged.
+
+    A socket that drops is replaced, and so is one that is in use and has answered nothing for seven
+    seconds; the session goes on. With ``recover`` a session that cannot go on where it is, because
+    its server goes away or has lost it, goes on at whatever server ``url`` leads to: ``on_event`` gets a :class:`Moved`, and what had not arrived
     is spoken again from the last word that had begun to. Without it everything live fails then.
 
     Raises :class:`~playhead.client.errors.ConnectionFailed` when no session comes about within
