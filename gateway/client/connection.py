@@ -59,8 +59,9 @@ async def connect(
 
     A socket that drops is replaced, and so is one that is in use and has answered nothing for seven
     seconds; the session goes on. With ``recover`` a session that cannot go on where it is, because
-    its server goes away or has lost it, goes on at whatever server ``url`` leads to: ``on_event`` gets a :class:`Moved`, and what had not arrived
-    is spoken again from the last word that had begun to. Without it everything live fails then.
+    its server goes away or has lost it, goes on at whatever server ``url`` leads to: ``on_event``
+    gets a :class:`Moved`, and what had not arrived is spoken again from the last word that had
+    begun to. Without it everything live fails then.
 
     Raises :class:`~playhead.client.errors.ConnectionFailed` when no session comes about within
     ``timeout`` seconds, :class:`~playhead.client.errors.ServerError` when the server refuses the
