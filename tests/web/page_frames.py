@@ -16,6 +16,24 @@ TEXT = "one two three four five six seven eight nine ten " * 6
 COUNTED = ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
 LISTENERS = 50
 
+CHANGES = """() => {
+  window.changes_ = 0;  // of what is on the page, each before the next layout at the earliest
+  window.numbers_ = 0;  // pictures that changed words or numbers as well; not the text's own words
+  const watch = new MutationObserver(() => { changes_ += 1; });
+  watch.observe(document, {
+    subtree: true, childList: true, characterData: true, attributes: true,
+  });
+  const next = window.requestAnimationFrame;
+  window.requestAnimationFrame = (draw) => next((time) => {
+    draw(time);
+    const made = watch.takeRecords();
+    if (made.length > 0) changes_ += 1;
+    const outside = ({ target }) =>
+      (target.closest ? target : target.parentElement).closest('#said') === null;
+    if (made.some(outside)) numbers_ += 1;
+  });
+}"""
+
 
 def measure(visit: StubVisit, seconds: float) -> dict[str, float]:
     """``visit``: a page that speaks, with a crowd. Milliseconds."""
@@ -26,25 +44,28 @@ def measure(visit: StubVisit, seconds: float) -> dict[str, float]:
         metrics = session.send("Performance.getMetrics")["metrics"]
         return {metric["name"]: metric["value"] for metric in metrics}
 
-    visit.js("frames_.length = 0")
+    visit.page.evaluate(CHANGES)
+    visit.js("frames_.length = changes_ = numbers_ = 0")
     before = counters()
     visit.page.wait_for_timeout(1000 * seconds)
     visit.until("frames_.length >= 10")
-    costs = visit.js("frames_")
     after = counters()
+    costs, changes, numbers = visit.js("[frames_, changes_, numbers_]")
     frames = len(costs)
     spent = {
         name[: -len("Duration")].lower(): 1000 * (after[name] - before[name]) / frames
         for name in COUNTED
     }
     passed = after["Timestamp"] - before["Timestamp"]
+    layouts = after["LayoutCount"] - before["LayoutCount"]
     return {
         "frames_per_second": frames / passed,
         "median": float(np.median(costs)),
         "p95": float(np.quantile(costs, 0.95)),
         "worst": float(max(costs)),
-        "layouts_per_second": (after["LayoutCount"] - before["LayoutCount"]) / passed,
-        "layouts_per_frame": (after["LayoutCount"] - before["LayoutCount"]) / frames,
+        "layouts_per_frame": layouts / frames,
+        "layouts_per_change": layouts / changes,
+        "numbers_per_second": numbers / passed,
         **{f"{name}_per_frame": value for name, value in spent.items()},
     }
 
