@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from playhead.engine.models.qwen3_tts.config import CodecDecoderConfig
-from playhead.engine.models.qwen3_tts.weights import TensorSpec, bias, dense, scale
+from playhead.engine.models.qwen3_tts.weights import TensorSpec, attention, bias, dense, scale
 
 PREFIX = "decoder."
 IGNORED = ("encoder.",)
@@ -77,11 +77,8 @@ def _transformer(config: CodecDecoderConfig) -> Iterator[Entry]:
 def _layer(name: str, config: CodecDecoderConfig) -> Iterator[Entry]:
     hidden, inner = config.hidden, config.intermediate
     queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim
+    yield from attention(name, hidden, queries, keys)
     for part, out, inputs in (
-        ("self_attn.q_proj", queries, hidden),
-        ("self_attn.k_proj", keys, hidden),
-        ("self_attn.v_proj", keys, hidden),
-        ("self_attn.o_proj", hidden, queries),
         ("mlp.gate_proj", inner, hidden),
         ("mlp.up_proj", inner, hidden),
         ("mlp.down_proj", hidden, inner),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from playhead.engine.models.qwen3_tts.encoder_config import DOWNSAMPLING, CodecEncoderConfig
-from playhead.engine.models.qwen3_tts.weights import TensorSpec, bias, dense, scale
+from playhead.engine.models.qwen3_tts.weights import TensorSpec, attention, bias, dense, scale
 
 PREFIX = "encoder."
 LAYERS = "encoder.layers"
@@ -132,11 +132,8 @@ def _conv(conv: Convolution) -> Iterator[Entry]:
 def _layer(name: str, config: CodecEncoderConfig) -> Iterator[Entry]:
     hidden, inner = config.hidden, config.intermediate
     queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim
+    yield from attention(name, hidden, queries, keys)
     for part, out, inputs in (
-        ("self_attn.q_proj", queries, hidden),
-        ("self_attn.k_proj", keys, hidden),
-        ("self_attn.v_proj", keys, hidden),
-        ("self_attn.o_proj", hidden, queries),
         ("mlp.fc1", inner, hidden),
         ("mlp.fc2", hidden, inner),
     ):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from playhead.engine.models.qwen3_tts.config import PredictorConfig, TalkerConfig
 from playhead.engine.models.qwen3_tts.sampling import Sampling, draw
-from playhead.engine.models.qwen3_tts.weights import TensorSpec, dense, scale
+from playhead.engine.models.qwen3_tts.weights import TensorSpec, attention, dense, scale
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -62,11 +62,9 @@ class StackShape:
         """Every tensor of the stack in a checkpoint."""
         out: dict[str, TensorSpec] = {}
         for layer in range(self.layers):
-            at = f"{prefix}layers.{layer}."
-            out[at + "self_attn.q_proj.weight"] = dense(self.q_width, self.hidden)
-            out[at + "self_attn.k_proj.weight"] = dense(self.kv_width, self.hidden)
-            out[at + "self_attn.v_proj.weight"] = dense(self.kv_width, self.hidden)
-            out[at + "self_attn.o_proj.weight"] = dense(self.hidden, self.q_width)
+            name = f"{prefix}layers.{layer}"
+            out |= attention(name, self.hidden, self.q_width, self.kv_width)
+            at = f"{name}."
             out[at + "self_attn.q_norm.weight"] = scale(self.head_dim)
             out[at + "self_attn.k_norm.weight"] = scale(self.head_dim)
             out[at + "mlp.gate_proj.weight"] = dense(self.intermediate, self.hidden)

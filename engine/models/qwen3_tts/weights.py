@@ -8,7 +8,7 @@ differently, or holds something nobody asked for is refused before any memory is
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,18 @@ def bias(*shape: int) -> TensorSpec:
 def scale(*shape: int) -> TensorSpec:
     """A norm's weight: about one."""
     return TensorSpec(shape, 0.1, mean=1.0)
+
+
+def attention(at: str, hidden: int, queries: int, keys: int) -> Iterator[tuple[str, TensorSpec]]:
+    """The projections of the layer named ``at``: of ``hidden`` columns, with so many of all query
+    heads together, and of all key (or value) heads."""
+    for part, out, inputs in (
+        ("q_proj", queries, hidden),
+        ("k_proj", keys, hidden),
+        ("v_proj", keys, hidden),
+        ("o_proj", hidden, queries),
+    ):
+        yield f"{at}.self_attn.{part}.weight", dense(out, inputs)
 
 
 def compute_dtype(name: str) -> torch.dtype:
