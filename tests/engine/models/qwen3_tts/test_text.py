@@ -171,7 +171,9 @@ def test_a_folder_holds_the_vocabulary(tmp_path: Path) -> None:
 def test_a_vocabulary_of_another_make_is_called_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transformers = pytest.importorskip("transformers", reason="extra: qwen")
+    transformers = pytest.importorskip(
+        "transformers", reason="transformers is not installed (extra: qwen)"
+    )
 
     class Slow:
         is_fast = False
