@@ -2,7 +2,7 @@
 """What lying pays when many do it: the real scheduler in virtual time, up to half of them.
 
     bench/reliability/liars_crowd.py [--seats 10] [--seconds 40] [--supply 0.8 ...] [--liars 5 ...]
-        [--seeds 8] [--keys each|one|none ...] [--conduct reconnects ...]
+        [--seeds 8] [--keys each|one|none ...] [--conduct reconnects ...] [--guests 2]
 
 Supply, liars, keys and conduct may be given several times (``--supply 0.8 --supply 1.2``).
 
@@ -12,6 +12,8 @@ time they stalled more. Means over seeds (who begins when) and their 95 % confid
 First sound: what those who lie, or come anew, wait for it; median and 95 % of all of them.
 "newcomers" are honest ones in the same places: each speaks once, is heard out and makes room.
 ``--keys``: everybody has a key, all come with one key's tickets, or nobody is asked for one.
+``--guests``: places more of honest newcomers, who come, hear a second of speech and make room; the
+last column is what they wait for their first sound (median, 95 %, longest).
 """
 
 import argparse
@@ -38,9 +40,9 @@ Figures = tuple[float, float, float, float]
 
 
 def parts(values: dict[str, T]) -> tuple[list[T], list[T]]:
-    """Of the liars, and of the others."""
+    """Of the liars, and of the others who stay."""
     lied = [value for account, value in values.items() if account.startswith("liar")]
-    return lied, [value for account, value in values.items() if not account.startswith("liar")]
+    return lied, [value for account, value in values.items() if account.startswith("n")]
 
 
 def compare(truth: Result, lied: Result, seconds: float) -> Figures:
@@ -68,6 +70,16 @@ def first_sounds(runs: list[Result]) -> str:
     return f"{waits[len(waits) // 2]:.0f}, {waits[len(waits) * 95 // 100]:.0f}" if waits else ""
 
 
+def guests_wait(runs: list[Result]) -> str:
+    """The same of honest newcomers, but for the first of each place, and the longest."""
+    places = [(a, w) for run in runs for a, w in run.waited.items() if a.startswith("guest")]
+    waits = sorted(1e3 * seconds for _, times in places for seconds in times[1:])
+    if not waits:
+        return ""
+    found = waits[len(waits) // 2], waits[len(waits) * 95 // 100], waits[-1]
+    return f"   {found[0]:.0f}, {found[1]:.0f}, {found[2]:.0f} of {len(waits)}"
+
+
 def row(name: str, runs: list[Figures], first: str) -> Figures:
     """Print one conduct; its means."""
     gain, kept, least, more = columns = [list(column) for column in zip(*runs, strict=True)]
@@ -91,6 +103,7 @@ def rows(args: argparse.Namespace, supply: float, liars: int, keys: Keys) -> Ite
             liars=liars,
             seed=seed,
             keys=keys,
+            guests=args.guests,
         )
         return market.run(args.seconds)
 
@@ -103,7 +116,7 @@ def rows(args: argparse.Namespace, supply: float, liars: int, keys: Keys) -> Ite
     for name in args.conduct or CONDUCTS:
         results = [play(name, seed) for seed in range(args.seeds)]
         runs = [compare(t, r, args.seconds) for t, r in zip(truths, results, strict=True)]
-        figures = row(name, runs, first_sounds(results))
+        figures = row(name, runs, first_sounds(results) + guests_wait(results))
         if supply < 1.0 or name not in PLENTY:
             yield figures
 
@@ -113,6 +126,7 @@ def main() -> int:
     parser.add_argument("--seats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--guests", type=int, default=0)
     parser.add_argument("--supply", type=float, action="append")
     parser.add_argument("--liars", type=int, action="append", help="of the seats: 1, 3 and 5")
     parser.add_argument("--keys", choices=KEYS, action="append", help="default: each")

@@ -19,7 +19,7 @@ from playhead.gateway.api.order import Order, PlainWriter
 from playhead.gateway.api.request import json_object
 from playhead.gateway.dialects.cartesia_request import read_hello, read_samples
 from playhead.gateway.dialects.cartesia_times import word_times
-from playhead.gateway.dialects.wire import PCM, bad_value, boolean, mapping, number, string
+from playhead.gateway.dialects.wire import PCM, bad_value, boolean, label, mapping, number, string
 from playhead.gateway.messages import Audio, Ready
 from playhead.gateway.protocol_parse import ProtocolError
 from playhead.gateway.session_types import ServerFacts
@@ -96,7 +96,7 @@ def read_sse(body: bytes, facts: ServerFacts) -> Order:
     """``/tts/sse``. Raises ``ApiError``."""
     given = json_object(body)
     try:
-        context = string(given, "context_id", "") or None
+        context = label(given, "context_id", "") or None
         return Order(
             hello=read_hello(given, facts, *read_samples(mapping(given, "output_format"))),
             text=_text(given),

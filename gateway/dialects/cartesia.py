@@ -20,8 +20,8 @@ from playhead.gateway.dialects.cartesia_times import word_times
 from playhead.gateway.dialects.turns import Turns
 from playhead.gateway.dialects.wire import (
     boolean,
+    label,
     read_object,
-    string,
     texts,
     write_object,
 )
@@ -81,7 +81,7 @@ class Cartesia(Dialect):
         name = ""
         try:
             request = read_object(frame)
-            name = string(request, "context_id", "")
+            name = label(request, "context_id", "")
             if boolean(request, "cancel"):
                 return self._cancel(name)
             return self._generate(name, read_generation(request, self._facts), now)

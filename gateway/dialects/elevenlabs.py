@@ -33,6 +33,7 @@ from playhead.gateway.dialects.elevenlabs_query import Query, read_query
 from playhead.gateway.dialects.refusals import ELEVENLABS_CODES
 from playhead.gateway.dialects.wire import (
     boolean,
+    label,
     mapping,
     number,
     read_object,
@@ -104,7 +105,7 @@ class ElevenLabs(Dialect):
     def _heed(self, message: dict[str, Any], now: float) -> list[Action]:
         if boolean(message, "close_socket"):
             return self._close_socket()
-        name = string(message, "context_id", "") if self._multi else ""
+        name = label(message, "context_id", "") if self._multi else ""
         if boolean(message, "close_context"):
             return self._close_context(name)
         return self._text(name, message, now)

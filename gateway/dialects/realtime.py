@@ -28,6 +28,7 @@ from playhead.gateway.dialects.realtime_events import Events
 from playhead.gateway.dialects.turns import Turn
 from playhead.gateway.dialects.wire import (
     bad_value,
+    label,
     mapping,
     number,
     read_object,
@@ -117,11 +118,12 @@ class Realtime(Dialect):
     def _create_item(self, message: dict[str, Any], now: float) -> list[Action]:
         given = mapping(message, "item")
         text = parts.read_text(given)
-        role = string(given, "role", "user")
+        role = label(given, "role", "user")
         item = self._items.keep(
             parts.Item(string(given, "id", self._events.name("item")), role, text)
         )
-        told = {"previous_item_id": message.get("previous_item_id"), "item": item.plain()}
+        before = label(message, "previous_item_id", "") or None
+        told = {"previous_item_id": before, "item": item.plain()}
         kinds = ("conversation.item.added", "conversation.item.done")
         return [self._events.plain(kind, **told) for kind in kinds]
 

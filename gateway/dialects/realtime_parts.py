@@ -267,5 +267,5 @@ def error_of(fault: ProtocolError, event_id: Any) -> dict[str, Any]:
         "code": fault.code,
         "message": f"{fault.message}; expected {fault.expected}",
         "param": fault.field,
-        "event_id": event_id if isinstance(event_id, str) else None,
+        "event_id": event_id if isinstance(event_id, str) and len(event_id) <= MOST_ID else None,
     }

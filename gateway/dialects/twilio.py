@@ -40,6 +40,7 @@ from playhead.gateway.dialects.base import (
 from playhead.gateway.dialects.turns import Turns
 from playhead.gateway.dialects.wire import (
     boolean,
+    label,
     mapping,
     number,
     read_object,
@@ -105,7 +106,7 @@ class Twilio(Dialect):
     def _start(self, message: dict[str, Any], now: float) -> list[Action]:
         start = mapping(message, "start")
         given = mapping(start, "customParameters")
-        self._stream = string(message, "streamSid", string(start, "streamSid", ""))
+        self._stream = label(message, "streamSid", label(start, "streamSid", ""))
         self._keys_interrupt = string(given, "interrupt", "") == "dtmf"
         hello = Hello(
             voice=voice_of(string(given, "voice", self._facts.default_voice), self._facts),

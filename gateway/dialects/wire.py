@@ -17,6 +17,9 @@ from playhead.gateway.session import ServerFacts
 _LIMITS = Limits()
 BOUNDS = Bounds(_LIMITS.message_bytes, _LIMITS.message_depth, _LIMITS.message_items)
 
+MOST_NAME = 128
+"""Characters. It is said with every message of sound: a long one would be said a thousand times."""
+
 PCM = "pcm_s16le"
 PCM_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
 G711_RATES = (8_000,)
@@ -56,6 +59,16 @@ def string(given: Mapping[str, Any], field: str, default: str | None = None) -> 
         return default
     if not isinstance(value, str) or re.search("[\ud800-\udfff]", value):
         raise bad_value(field, value, f"{field}: a string")
+    return value
+
+
+def label(given: Mapping[str, Any], field: str, default: str | None = None) -> str:
+    """What a client calls something of its own, and is told back with every piece of it: a string
+    of at most ``MOST_NAME`` characters that can be printed. Raises ``ProtocolError``."""
+    value = string(given, field, default)
+    if len(value) > MOST_NAME or not value.isprintable():
+        expected = f"{field}: at most {MOST_NAME} characters that can be printed"
+        raise bad_value(field, value, expected)
     return value
 
 

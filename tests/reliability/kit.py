@@ -104,7 +104,9 @@ class Bare:
 
 
 @contextlib.asynccontextmanager
-async def client(url: str, *, greeted: bool = True, **hello: Any) -> AsyncIterator[Bare]:
+async def client(
+    url: str, *, greeted: bool = True, key: str = "", **hello: Any
+) -> AsyncIterator[Bare]:
     """A connected client that hears floats; without ``greeted`` its hello has no answer yet."""
     async with connect(
         url,
@@ -112,6 +114,7 @@ async def client(url: str, *, greeted: bool = True, **hello: Any) -> AsyncIterat
         compression=None,
         max_size=None,
         ping_interval=None,
+        additional_headers={"Authorization": f"Bearer {key}"} if key else None,
     ) as socket:
         bare = Bare(socket)
         await bare.send(m.Hello(**{"codec": "pcm_f32le", "reports": False, **hello}))

@@ -146,3 +146,10 @@ def test_events_without_times_and_with_a_fault() -> None:
     ((name, fields),) = events(told)
     assert (name, fields["status_code"], fields["error_code"]) == ("error", 503, "overloaded")
     assert (fields["title"], fields["message"], fields["done"]) == ("overloaded", "busy", True)
+
+
+def test_the_name_of_a_context_is_short() -> None:
+    with pytest.raises(ApiError) as caught:
+        read_sse(body(context_id="c" * 129), facts())
+    assert caught.value.status == HTTPStatus.BAD_REQUEST
+    assert read_sse(body(context_id="c" * 128), facts())

@@ -286,3 +286,16 @@ def test_what_a_session_says_of_no_context_is_not_told() -> None:
     assert client.dialect.ended("c1", 1000, "", 0.0) == ()
     assert client.dialect.tell("c1", client.ready[0], 0.0) == []
     assert started.ended
+
+
+@pytest.mark.parametrize("name", ["c" * 129, "c\n1", 7])
+@pytest.mark.parametrize("more", [{}, {"cancel": True}])
+def test_a_name_that_would_be_said_again_and_again_is_short(
+    name: Any, more: dict[str, Any]
+) -> None:
+    client = call()
+    (told,) = client.send({**ask(), "context_id": name, **more})
+    assert error(told) == (400, "bad_value", "")
+    assert len(str(told)) < 1_000
+    assert not client.submitted
+    assert client.send(ask(context="c" * 128)) == []

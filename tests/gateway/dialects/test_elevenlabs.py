@@ -316,3 +316,11 @@ def test_going_down_closes_the_socket() -> None:
     client.send(text(" "))
     client.stop()
     assert client.closed == (1001, "server is shutting down")
+
+
+@pytest.mark.parametrize("name", ["c" * 129, "c\n1", 7])
+def test_a_name_that_would_be_said_again_and_again_is_short(name: Any) -> None:
+    client = multi()
+    client.send({"text": "Hello there. ", "context_id": name})
+    assert fault(client) == ("invalid_input_message", 1008)
+    assert not client.submitted

@@ -426,3 +426,16 @@ def test_models() -> None:
         call("model=whisper-1")
     assert caught.value.status == 404
     assert json.loads(caught.value.body)["error"]["code"] == "model_not_found"
+
+
+def test_what_is_told_back_is_short() -> None:
+    client = call()
+    for given in (
+        add(message(role="u" * 129)),
+        {**add(message()), "previous_item_id": ["x"] * 99},
+    ):
+        (told,) = client.send(given)
+        assert told["error"]["code"] == "bad_value"
+    (told,) = client.send({"type": "nothing", "event_id": "e" * 65})
+    assert told["error"]["event_id"] is None
+    assert len(client.send({**add(message()), "previous_item_id": "item_1"})) == 2

@@ -345,3 +345,12 @@ def test_a_key_in_the_markup_is_refused() -> None:
     assert client.closed[0] == 1008
     assert "secret" not in client.closed[1]
     assert "ticket" in client.closed[1]
+
+
+def test_the_name_of_a_stream_is_short() -> None:
+    client = call()
+    given = start()
+    given["streamSid"] = "M" * 129
+    client.send(given)
+    assert client.closed is not None
+    assert client.closed[0] == 1008

@@ -85,3 +85,19 @@ def test_rates() -> None:
     assert wire.rate_of("rate", 8_000, "mulaw") == 8_000
     assert fault(wire.rate_of, "rate", 32_000, "pcm_s16le").code == "unsupported_rate"
     assert fault(wire.rate_of, "rate", 16_000, "alaw").expected == "rate: one of 8000"
+
+
+@pytest.mark.parametrize("good", ["", "c1", "a" * wire.MOST_NAME, "Gespräch 7/8", "会話"])
+def test_names_of_the_clients_own(good: str) -> None:
+    assert wire.label({"name": good}, "name") == good
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["a" * (wire.MOST_NAME + 1), "a\r\nb", "a\0", "\x1b[31m", "\u202e", "\ud800", 7, ["a"], {}],
+)
+def test_names_that_are_none(bad: object) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        wire.label({"name": bad}, "name")
+    assert caught.value.code == "bad_value"
+    assert len(caught.value.message) < 200
