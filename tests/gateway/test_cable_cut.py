@@ -1,6 +1,7 @@
 """A cable that is really cut: packets stop, and nobody says so. Needs a network of its own."""
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -33,7 +34,7 @@ def apart(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
     def run() -> None:
         try:
-            namespace._new_namespace()
+            os.close(namespace.new_namespace())
         except OSError as error:
             ended.append(pytest.skip.Exception(f"no network namespace: {error}"))
             return
