@@ -170,7 +170,7 @@ def test_a_collector_that_never_answers_costs_traces_and_nothing_else() -> None:
                 client = await running.greeted(reports=False)
                 await client.say("one two three")
                 await client.ending()
-                for _ in range(3_000):  # more than the queue holds
+                for _ in range(2_200):  # more than the queue holds
                     made.end(full(), "complete", 4.0)
                 await client.say("one two three")
                 await client.ending()
