@@ -70,6 +70,7 @@ class EngineConfig:
     capacity: Capacity | None = None  # of the lanes, as rehearsed; None: to be measured
     follow: Callable[[Hear], None] = unasked  # is handed who hears what the model answers later
     at_work: Callable[[], Mapping[str, int]] = dict  # of a model elsewhere: see Watchdog.look
+    vetted: bool = False  # see CpuLanes
 
 
 class Engine:
@@ -99,7 +100,7 @@ class Engine:
         self._inbox: deque[_Command] = deque()
         self._reports: dict[int, tuple[Report, float]] = {}
         self._completions: deque[Completion] = deque()
-        self._lanes = CpuLanes(runner, config.lanes, self._completed, clock)
+        self._lanes = CpuLanes(runner, config.lanes, self._completed, clock, vetted=config.vetted)
         self._wake = threading.Event()
         self._resting = False  # reports wake the thread
         self._stopping = False

@@ -68,6 +68,7 @@ def opener(settings: Settings, served: Served) -> Callable[[Deliver], Engine]:
             capacity,
             relay.turn_to,
             served.at_work,
+            served.vetted,
         )
         engine = Engine(served.runner, config, deliver)
         engine.start()

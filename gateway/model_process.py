@@ -33,6 +33,7 @@ def open_apart(settings: Settings, tell: Tell) -> Served:
         runner.follow,
         runner.end,
         runner.at_work,
+        vetted=True,  # in its own process: twice would keep this one's interpreter from others
     )
 
 

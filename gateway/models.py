@@ -43,6 +43,7 @@ class Served:
     follow: Callable[[Hear], None] = unasked  # see EngineConfig
     end: Callable[[], None] = lambda: None  # lets it go, when the engine has ended
     at_work: Callable[[], Mapping[str, int]] = dict  # see EngineConfig
+    vetted: bool = False  # see EngineConfig
 
 
 def open_model(

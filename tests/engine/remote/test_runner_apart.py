@@ -81,6 +81,7 @@ def engine(
         counts=runner.counts,
         follow=runner.follow,
         at_work=runner.at_work,
+        vetted=True,
     )
     made = Engine(runner, config, ear.events.extend)
     made.start()
