@@ -18,6 +18,12 @@ from playhead.engine.policy import PolicyConfig, Refusal
 SAFE = 0.6
 """Seconds of runway that everybody should have soon: the least lead, or its own, if less."""
 
+SLACK = 1.0
+"""Seconds of runway that those who are no newcomers should have, or their own lead, if less, before
+more are let in: who holds less is given shorter chunks, which cost more, so that a crowd that has
+once sunk makes less and sinks on. What is held is measured, by what listeners report, within what
+an honest one could hold (:mod:`playhead.engine.playhead`)."""
+
 SOON = 0.2
 """Seconds of the whole machine that may be owed, which is what a newcomer waits at the worst: a
 burst of newcomers would else be let in all at once, and first chunks, being small, cost twice or
@@ -65,6 +71,7 @@ class Load:
     own: int = 0  # live utterances of the one that asks
     ahead: float = 0.0  # seconds of speech by which it was served more than the average
     urgent: float = 0.0  # seconds of the urgent lane per second of speech, if it is one by itself
+    thin: float = 0.0  # seconds of speech that others than newcomers lack beyond ``missing``
 
 
 def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
@@ -77,7 +84,7 @@ def refusal(load: Load, workers: int, config: PolicyConfig) -> Refusal | None:
     if utilisation > config.max_utilisation:
         wanted = f"one more utterance would need {utilisation:.0%} of the machine"
         return _overloaded(wanted, COME_BACK)
-    owed = (load.missing + SAFE) * (load.cost or GUESSED_COST) / workers
+    owed = (load.missing + load.thin + SAFE) * (load.cost or GUESSED_COST) / workers
     # Among those who are short, the least served account goes first: others wait longer.
     soon = SOON / 2 if load.ahead > SAFE else SOON
     most = min(soon, CAUGHT_UP * (1.0 - load.playing * load.cost / workers))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from playhead.engine import places
-from playhead.engine.admission import SAFE, Load
+from playhead.engine.admission import SAFE, SLACK, Load
 from playhead.engine.capacity import Capacity
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.policy import PolicyConfig
@@ -25,6 +25,9 @@ takes, so that it never takes more than a few hundredths of the engine's thread.
 FEW: Final = 64
 """Streams that are looked at every time."""
 
+BEGUN: Final = 1.0
+"""Seconds of speech after which a listener is no newcomer: it should be safe by then."""
+
 
 class Census:
     """Counts over ``streams``, all live utterances, and ``ledger``, their accounts, both of which
@@ -36,13 +39,14 @@ class Census:
         self._away: dict[int, Stream] = {}
         self._playing = 0
         self._missing = 0.0  # seconds of speech
+        self._thin = 0.0  # and those that are no newcomers lack more than that
         self._looked = -math.inf
         self._good_for = 0.0  # seconds
 
     def enter(self, stream: Stream, now: float) -> None:
         """``stream`` is live, and lacks everything."""
         self._playing += 1
-        self._missing += _lack(stream, now)
+        self._missing += _lack(stream, now)[0]
 
     def leave(self, stream: Stream) -> None:
         """``stream`` has given its slot back."""
@@ -78,29 +82,38 @@ class Census:
         cost = capacity.cost(self._playing + 1)
         urgent = capacity.urgent(math.ceil(self._missing / SAFE) + 1)
         ahead = self._ledger.ahead(payer) if own else 0.0
-        return Load(live, self._playing, self._missing, cost, accounts, own, ahead, urgent)
+        return Load(
+            live, self._playing, self._missing, cost, accounts, own, ahead, urgent, self._thin
+        )
 
     def _look(self, now: float) -> None:
-        """Count who plays, and the seconds of speech that these lack to be safe, unless that was
-        done just now. Nothing more has to be made for the dead and the spoken, or not now for those
-        who are held."""
+        """Count who plays, and the seconds of speech that these lack, unless that was done just
+        now. Nothing more has to be made for the dead and the spoken, or not now for those who are
+        held."""
         if now - self._looked < self._good_for:
             return
-        playing, lacking = 0, 0.0
+        playing, lacking, thin = 0, 0.0, 0.0
         for stream in self._streams.values():
             if stream.away_since is None and not stream.playhead.frozen:
                 playing += 1
-                lacking += _lack(stream, now)
+                lack, more = _lack(stream, now)
+                lacking, thin = lacking + lack, thin + more
             elif stream.away_since is not None:
                 playing += places.takes_part(stream, now)
-        self._playing, self._missing = playing, lacking
+        self._playing, self._missing, self._thin = playing, lacking, thin
         self._looked = now
         self._good_for = FRESH_EACH * max(0, len(self._streams) - FEW)
 
 
-def _lack(stream: Stream, now: float) -> float:
-    """Seconds of speech that its listener lacks to be safe: nobody is made to hold more than its
-    lead. Who has heard all that could be made and waits for more text is owed nothing."""
+def _lack(stream: Stream, now: float) -> tuple[float, float]:
+    """Seconds of speech that its listener lacks to be safe, and that one who is no newcomer lacks
+    beyond that: nobody is made to hold more than its lead. Who has heard all that could be made and
+    waits for more text is owed nothing."""
     if stream.dead or stream.spoken or stream.idle:
-        return 0.0
-    return max(0.0, min(SAFE, stream.learner.limit) - stream.playhead.runway(now))
+        return 0.0, 0.0
+    head, most = stream.playhead, stream.learner.limit
+    runway, safe = head.runway(now), min(SAFE, most)
+    lack = max(0.0, safe - runway)
+    if head.sent <= BEGUN * head.sample_rate:
+        return lack, 0.0
+    return lack, max(0.0, min(SLACK, most) - max(safe, runway))

@@ -167,11 +167,11 @@ def h200() -> CostTable:
 
 
 def cpu(cores: int = 2) -> CostTable:
-    """The bundled voice on ``cores`` processor cores: 6.3, 7.2 and 9.2 ms for 8, 16 and 32 frames
+    """The bundled voice on ``cores`` processor cores: 7.2 and 9.2 ms for 16 and 32 frames
     of 12.5 ms, one thread; backbone 5 ms a sentence, entered per step."""
     return CostTable(
         name=f"bundled voice on {cores} cores",
-        model=ModelInfo("simulated-hibari", ("any",), 24_000, 300, (8, 16, 32), 64),
+        model=ModelInfo("simulated-hibari", ("any",), 24_000, 300, (16, 32), 64),
         lanes=LaneLimits(
             workers=cores,
             slots=dict.fromkeys(Lane, cores),

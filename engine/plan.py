@@ -67,14 +67,14 @@ class Dispatcher:
         self.yields = False  # it has waited long enough to get the reserve
 
     def fill(self, turn: Turn, now: float) -> list[Dispatch]:
-        """Start what the machine takes: urgent chunks and the steps that stand before one, in the
-        order of need; then the other steps, then background chunks."""
+        """Start what the machine takes: urgent chunks and steps in the order of need, then
+        background chunks."""
         urgent, steps, background = deque(turn.urgent), deque(turn.steps), deque(turn.background)
         out: list[Dispatch] = []
         while True:
             chunk_next = bool(urgent) and self.free(Lane.URGENT)
             step_next = bool(steps) and self.free(Lane.LM)
-            if step_next and not (chunk_next and _goes_first(urgent[0], steps[0])):
+            if step_next and not (chunk_next and urgent[0].key <= steps[0].key):
                 out.append(self._steps(steps, now))
             elif chunk_next:
                 out.append(self._chunks(Lane.URGENT, urgent, now))
@@ -155,8 +155,3 @@ class Dispatcher:
         self.busy[lane] += lane not in self._takes
         self._takes.discard(lane)
         return [candidates.popleft() for _ in range(min(self._limits.batch[lane], share))]
-
-
-def _goes_first(chunk: Candidate, step: Step) -> bool:
-    """A chunk goes before a step, except before one that a listener in greater need waits for."""
-    return not step.urgent or chunk.key <= step.key

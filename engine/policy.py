@@ -151,6 +151,13 @@ def order(deadline: float, served: float, own: float, soon: float, utterance: in
     return (max(deadline, soon), served, own, utterance)
 
 
+def at(key: Key, deadline: float, soon: float, served: float) -> Key:
+    """The key that :func:`order` gives to other work of the same utterance, due at ``deadline``,
+    when that and who answers for it have been served so many seconds more."""
+    _, account, own, utterance = key
+    return (max(deadline, soon), account + served, own + served, utterance)
+
+
 def fifo(queued_at: float, utterance: int) -> Key:
     """Sort key of work without deadlines (``Urgency.NONE``): first come, first served."""
     return (queued_at, 0.0, 0.0, utterance)

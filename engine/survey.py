@@ -81,7 +81,7 @@ class Survey:
             elif useful.isdisjoint(free):
                 self._watch.shelve(stream, useful)
             elif stream.request.utterance in settled:
-                turn.add(None, self._step_again(stream, needed, now))
+                turn.add(None, self._step_again(stream, now))
             else:
                 self._look_at(stream, needed, now, turn, free)
         turn.wake_at = min(turn.wake_at, self._watch.next_alarm())
@@ -150,14 +150,16 @@ class Survey:
         if frames:
             margin = _margin(stream, needed, lead, now)
             chunk = self._candidate(stream, frames, deadline, key, margin, now)
-        step = self._step(stream, frames, key, deadline - now < needed)
+        step = self._step(stream, frames, key, deadline, now)
         wanted = (CHUNK[chunk.lane] if chunk else NO_LANE) | (STEP if step else NO_LANE)
         if not wanted:
             self._watch.rest(stream, _pressing_at(stream))
         elif not wanted.isdisjoint(free):
             turn.add(chunk, step)
         elif chunk is None:
-            self._watch.block(stream, STEP, key, self._chunk_at(stream, runway, now), settled=True)
+            assert step is not None, "else nothing was wanted"
+            until = self._chunk_at(stream, runway, now)
+            self._watch.block(stream, STEP, step.key, until, settled=True)
         else:
             self._watch.block(stream, wanted, key, chunk.promotion)
 
@@ -167,19 +169,30 @@ class Survey:
         over = runway - policy.enough_below(ladder, available, self._frame_seconds)
         return stream.unpark_time(over, now) if over > 0.0 else math.inf
 
-    def _step_again(self, stream: Stream, needed: float, now: float) -> Step:
+    def _step_again(self, stream: Stream, now: float) -> Step:
         """The step that ``stream`` waited for and nothing else: no chunk of it is being decoded."""
         deadline = stream.playhead.deadline(now)
-        return Step(stream, self._key(stream, deadline, now), deadline - now < needed)
+        return Step(stream, self._key(stream, deadline, now))
 
-    def _step(self, stream: Stream, frames: int, key: Key, pressing: bool) -> Step | None:
-        """The step that ``stream`` could make beside a chunk of ``frames``. ``pressing``: its
-        listener runs dry soon."""
+    def _step(
+        self, stream: Stream, frames: int, key: Key, deadline: float, now: float
+    ) -> Step | None:
+        """The step that ``stream`` could make beside a chunk of ``frames``."""
         unheard = (stream.ready - stream.taken) * self._frame_seconds
         idle = not (frames or stream.decoding)
         if stream.may_step and (unheard < LOOKAHEAD or idle):
-            return Step(stream, key, idle and pressing)
+            return Step(stream, self._step_key(stream, key, deadline, idle, now))
         return None
+
+    def _step_key(self, stream: Stream, key: Key, deadline: float, idle: bool, now: float) -> Key:
+        """The turn of a step: that of a chunk that is due when all has been heard that is being
+        decoded or waits for that. Beside such work (not ``idle``) it is no first need: among those
+        who are dry it counts as served a chunk more, so that newcomers have theirs before."""
+        if idle or self._config.urgency is Urgency.NONE:
+            return key
+        between = stream.decoding_seconds + (stream.ready - stream.taken) * self._frame_seconds
+        chunk = self._model.chunk_frames[0] * self._frame_seconds
+        return policy.at(key, deadline + between, self._soon(now), chunk)
 
     def _frames(self, stream: Stream, runway: float) -> int:
         available, ends = stream.available()
@@ -221,10 +234,13 @@ class Survey:
             queued = stream.queued_at if stream.queued_at is not None else now
             return policy.fifo(queued, utterance)
         served, own = self._shares.served(stream.request)
-        # In a crowd all are nearly dry: were only those who are dry already shared out by service,
-        # one with many utterances would always have a dry one, and go first.
-        soon = now + policy.OUTLAST * self._turnaround
-        return policy.order(deadline, served, own, soon, utterance)
+        return policy.order(deadline, served, own, self._soon(now), utterance)
+
+    def _soon(self, now: float) -> float:
+        """Who is dry before then counts as dry. In a crowd all are nearly dry: were only those who
+        are dry already shared out by service, one with many utterances would always have a dry one,
+        and go first."""
+        return now + policy.OUTLAST * self._turnaround
 
 
 def _margin(stream: Stream, needed: float, lead: float, now: float) -> float:

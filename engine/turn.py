@@ -10,11 +10,11 @@ from playhead.engine.types import ChunkWork, Lane
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A backbone step that could be made now."""
+    """A backbone step that could be made now. ``key``: as that of a chunk for when all has been
+    heard that its listener has before."""
 
     stream: Stream
     key: Key
-    urgent: bool = False  # its listener is running dry and has nothing else to come
 
     def take(self) -> int:
         """Hand it to the LM lane; returns whose it is."""

@@ -77,6 +77,18 @@ def test_a_machine_that_is_nearly_full_owes_no_more_than_it_can_make_good() -> N
     assert refused.retry_after == COME_BACK, "nobody is sent away for longer"
 
 
+def test_who_listens_has_slack_before_more_are_let_in() -> None:
+    """What they lack of it is owed as newcomers' first seconds are, but passes through no lane of
+    first chunks."""
+    most = SOON / CALM.cost - SAFE
+    assert why(replace(CALM, thin=most - 0.01)) == ""
+    assert "owed" in why(replace(CALM, thin=most + 0.01))
+    assert why(replace(CALM, missing=most / 2, thin=most / 2 - 0.01)) == ""
+    assert "owed" in why(replace(CALM, missing=most / 2, thin=most / 2 + 0.01))
+    rushed = Load(9, 100, 0.0, 0.001, urgent=0.05)
+    assert why(replace(rushed, thin=2 * RUSH / rushed.urgent)) == ""
+
+
 def test_first_chunks_pass_through_a_lane_of_their_own() -> None:
     """There is room in the long run, but the urgent lane has its hands full."""
     load = Load(100, 100, 0.0, 0.001, urgent=0.05)

@@ -4,12 +4,13 @@ Two machines: a processor whose two cores are shared with others, and an acceler
 sixteenth of a real one so that few streams fill it.
 """
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from playhead.engine import costs
+from playhead.engine import costs, simulator
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.sim_listener import Mix
 from playhead.engine.sim_outcome import Outcome
@@ -22,7 +23,7 @@ CPU_RATE = 7.0  # utterances a second that it can make
 BATCHED = costs.smaller(costs.h200(), 16)
 BATCHED_RATE = 17.0
 SERVED = costs.cpu_served()
-SERVED_MAKES = 46.0  # seconds of speech a second, from cold and far beyond capacity
+SERVED_MAKES = 42.0  # seconds of speech a second, from cold and far beyond capacity
 STALLED = 0.02
 """Share of those admitted that may stall, and not for long."""
 
@@ -71,13 +72,22 @@ def test_a_step_beyond_capacity_is_refused_from_the_first_second(
     assert out.made / 8.0 > 0.9 * rate * 5.0, "and the machine is full"
 
 
-def test_a_crowd_of_the_bundled_voice_as_it_is_served_hears_no_gap() -> None:
-    """Costs as measured over sockets, chance included. Utterances of 5.7 s: of shorter ones, as the
-    bench asks for, 1 % stall."""
-    out = play(SERVED, poisson(16.0, 0.0, 12.0), 12.0)
+def test_a_crowd_of_the_bundled_voice_as_it_is_served_hears_no_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Costs as measured over sockets, chance included; utterances of 2.9 s, as the bench asks for.
+    With steps behind all chunks and a crowd that could sink, 1 % stalled and a seventh less was
+    made."""
+    monkeypatch.setattr(simulator, "draw_frames", _short)
+    out = play(SERVED, poisson(22.0, 0.0, 16.0), 16.0)
     admitted = out.utterances - out.refused
     assert out.stalled == 0, f"{out.stalled} of {admitted}, for {out.worst_stall:.3f} s"
-    assert out.made / 12.0 > SERVED_MAKES
+    assert out.made / 16.0 > SERVED_MAKES
+
+
+def _short(rng: random.Random, frame: float) -> int:
+    seconds = rng.lognormvariate(math.log(2.9) - 0.125, 0.5)
+    return round(min(12.0, max(0.8, seconds)) / frame)
 
 
 @pytest.mark.parametrize(("table", "rate"), [(CPU, CPU_RATE), (BATCHED, BATCHED_RATE)])
@@ -101,5 +111,5 @@ def test_a_ramp_through_the_knee() -> None:
 
 def test_without_admission_nearly_all_stall() -> None:
     """What the tests above would look like if they tested nothing."""
-    out = play(CPU, poisson(2 * CPU_RATE, 0.0, 5.0), 5.0, most=float("inf"))
+    out = play(CPU, poisson(3 * CPU_RATE, 0.0, 5.0), 5.0, most=float("inf"))
     assert out.stalled > 0.3 * out.utterances

@@ -5,10 +5,10 @@ import random
 from itertools import count
 
 import pytest
-from doubles import HZ, request
-from playhead.engine.admission import SAFE, Load
+from doubles import HZ, report, request
+from playhead.engine.admission import SAFE, SLACK, Load
 from playhead.engine.capacity import Capacity
-from playhead.engine.census import FEW, FRESH_EACH, Census
+from playhead.engine.census import BEGUN, FEW, FRESH_EACH, Census
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.ledger import ServiceLedger
 from playhead.engine.playhead import Playhead
@@ -72,6 +72,50 @@ def test_nobody_lacks_more_than_its_lead() -> None:
     assert house.missing(0.0) == pytest.approx(0.05)
     house.enter(sent=0.3, lead=0.3)
     assert house.missing(0.0) == pytest.approx(0.05)
+
+
+def test_who_is_no_newcomer_should_have_slack() -> None:
+    """Beyond being safe: what it lacks of that is told apart."""
+    house = House()
+    house.enter(sent=BEGUN - 0.1)
+    house.enter(sent=BEGUN + 0.1)
+    load = house.load(0.2)
+    assert (load.missing, load.thin) == (0.0, pytest.approx(SLACK - BEGUN + 0.1))
+    load = house.load(BEGUN - 0.2)
+    assert load.missing == pytest.approx((SAFE - 0.1) + (SAFE - 0.3))
+    assert load.thin == pytest.approx(SLACK - SAFE)
+
+
+def test_no_slack_is_asked_of_a_shorter_lead() -> None:
+    house = House()
+    house.enter(sent=BEGUN + 0.1, lead=0.8)
+    house.enter(sent=BEGUN + 0.1, lead=SAFE)
+    load = house.load(BEGUN)
+    assert load.missing == pytest.approx(2 * (SAFE - 0.1))
+    assert load.thin == pytest.approx(0.8 - SAFE)
+
+
+def test_nobody_has_too_little_slack_who_is_owed_nothing() -> None:
+    house = House()
+    spoken, talker = house.enter(sent=2.0), house.enter(sent=2.0)
+    spoken.ended = True
+    talker.chunks = 3
+    house.census.hold(house.enter(sent=2.0), ListenerState.PAUSED, 0.0)
+    load = house.load(5.0)
+    assert (load.missing, load.thin) == (0.0, 0.0)
+
+
+def test_a_liar_takes_no_more_slack_than_the_belief_allows() -> None:
+    """Who says that it is always dry counts as one that plays as fast as anybody can."""
+    house = House()
+    for number in range(2):
+        stream = house.enter(sent=2.0)
+        if number:
+            dry = report(number + 1, 2 * HZ, 0, ListenerState.STALLED, at=0.5)
+            assert stream.playhead.on_report(dry, 0.5)
+    honest, lied = (stream.playhead.runway(0.5) for stream in house.streams.values())
+    assert 0.0 < honest - lied <= 0.31
+    assert house.load(1.0).thin <= 0.31
 
 
 def test_nothing_is_missing_where_nothing_is_to_be_made() -> None:

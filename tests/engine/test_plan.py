@@ -12,7 +12,7 @@ from playhead.engine.stream import Stream
 from playhead.engine.turn import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
-KEY = (0.0, 0.0, 0)
+KEY = (0.0, 0.0, 0.0, 0)
 
 
 def stream(utterance: int) -> Stream:
@@ -108,16 +108,16 @@ def test_nothing_wanted_starts_nothing() -> None:
     assert dispatcher.busy == dispatcher.waiting == dict.fromkeys(Lane, 0)
 
 
-def keyed(*needs: float, urgent: bool = True) -> list[Step]:
+def keyed(*needs: float) -> list[Step]:
     """Steps of the streams 100, 101 … with these deadlines."""
-    return [Step(stream(100 + n), (need, 0.0, n), urgent) for n, need in enumerate(needs)]
+    return [Step(stream(100 + n), (need, 0.0, 0.0, n)) for n, need in enumerate(needs)]
 
 
 @pytest.mark.parametrize(
     ("wanted", "order"),
     [
-        (keyed(5.0, urgent=False), [(1,), (2,), (100,)]),  # after all chunks
-        (keyed(0.0), [(1,), (2,), (100,)]),  # in no greater need
+        (keyed(5.0), [(1,), (2,), (100,)]),
+        (keyed(KEY[0]), [(1,), (2,), (100,)]),  # in no greater need
         (keyed(-1.0), [(100,), (1,), (2,)]),
         (keyed(-1.0, -0.5, 3.0), [(100,), (101,), (1,), (2,)]),
     ],
@@ -129,9 +129,9 @@ def test_a_step_goes_before_the_chunks_of_those_in_lesser_need(
     assert who(dispatcher.fill(turn(chunks(1, 2), wanted), 0.0)) == order
 
 
-def test_a_batch_of_steps_is_filled_with_those_that_are_not_urgent() -> None:
+def test_a_batch_of_steps_is_filled_with_those_in_lesser_need() -> None:
     dispatcher = Dispatcher(limits(slots=1, batch=3))
-    wanted = keyed(-1.0) + keyed(3.0, 4.0, urgent=False)
+    wanted = keyed(-1.0) + keyed(3.0, 4.0)
     assert who(dispatcher.fill(turn(chunks(1), wanted), 0.0)) == [(100, 100, 101), (1,)]
 
 

@@ -10,6 +10,7 @@ from playhead.engine.policy import (
     PAD,
     LaneLimits,
     PolicyConfig,
+    at,
     chunk_frames,
     cover,
     enough_below,
@@ -144,6 +145,12 @@ def test_earliest_deadline_first_and_among_the_dry_the_least_served() -> None:
         "later",
         "never",
     ]
+
+
+def test_other_work_of_one_utterance_has_the_key_that_it_would_be_given() -> None:
+    key = order(105.0, 3.0, 2.0, 100.0, 7)
+    for deadline in (50.0, 104.0, math.inf):
+        assert at(key, deadline, 101.0, 0.5) == order(deadline, 3.5, 2.5, 101.0, 7)
 
 
 def test_without_deadlines_it_is_first_come_first_served() -> None:

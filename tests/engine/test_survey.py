@@ -9,7 +9,7 @@ from playhead.engine.events import Tally
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.meters import Meters
 from playhead.engine.playhead import Playhead
-from playhead.engine.policy import PAD, PolicyConfig
+from playhead.engine.policy import OUTLAST, PAD, PolicyConfig
 from playhead.engine.shares import Shares
 from playhead.engine.stream import Stream
 from playhead.engine.survey import LOOKAHEAD, Survey
@@ -175,21 +175,57 @@ def test_the_backbone_is_stepped_in_the_order_of_need() -> None:
     assert numbers(world.look()) == {"urgent": [], "background": [], "steps": [3, 2, 1]}
 
 
+def test_without_urgency_steps_too_go_in_the_order_of_asking() -> None:
+    world = World(Urgency.NONE)
+    world.stream(2, ready=0, steppable=True)
+    world.stream(1, ready=0, steppable=True, sent=1.0)
+    assert numbers(world.look())["steps"] == [1, 2]
+
+
 @pytest.mark.parametrize(
-    ("state", "urgent"),
+    ("state", "by"),
     [
-        ({"ready": 0}, True),
-        ({"ready": 4}, False),  # it has something to be decoded
-        ({"ready": 0, "decoding": True}, False),
-        ({"ready": 0, "sent": 1.0}, False),  # its listener holds enough
+        ({"ready": 0}, 0.0),  # it waits: as urgent as a chunk can be
+        ({"ready": 0, "sent": 1.0}, 1.0),
+        ({"ready": 4, "sent": 0.4}, 0.4 + 4 * FRAME_SECONDS),  # these are heard before
+        ({"ready": 4, "sent": 1.0}, 1.0),  # too few for a chunk: there is nothing to be heard
+        ({"decoding": True, "decoding_seconds": 0.3, "ready": 0, "sent": 1.0}, 1.3),
     ],
 )
-def test_a_step_is_urgent_when_its_listener_runs_dry_and_has_nothing_else_to_come(
-    state: dict[str, object], urgent: bool
+def test_a_step_is_due_when_all_that_there_is_has_been_heard(
+    state: dict[str, object], by: float
 ) -> None:
     world = World()
     world.stream(steppable=True, **state)  # type: ignore[arg-type]
-    assert [step.urgent for step in world.look().steps] == [urgent]
+    (step,) = world.look().steps
+    assert step.key[0] == pytest.approx(max(by, OUTLAST * GUESS))
+
+
+def test_a_step_has_its_turn_among_the_chunks_of_others() -> None:
+    """A crowd in which every chunk is urgent: who has a little more, but must be stepped first,
+    would be dry before the others want nothing more."""
+    world = World()
+    world.stream(1, sent=0.35, ready=0, steppable=True)
+    world.stream(2, sent=0.4, ready=8)
+    world.stream(3, sent=0.3, ready=8)
+    for sojourn in (*(GUESS,) * 8, 0.5):
+        world.meters[Lane.URGENT].sojourn.add(sojourn, 0.0)
+    turn = world.look()
+    assert [c.stream.request.utterance for c in turn.urgent] == [3, 2]
+    assert turn.urgent[0].key < turn.steps[0].key < turn.urgent[1].key
+
+
+def test_who_is_dry_and_has_frames_is_stepped_as_if_it_had_had_a_chunk_of_them() -> None:
+    """Where all are dry newcomers wait for their first chunk: what others could have besides one
+    comes later."""
+    world = World()
+    world.stream(1, ready=4, steppable=True)
+    world.stream(2, ready=4)
+    world.shares.accounts.serve("client-2", MODEL.chunk_frames[0] * FRAME_SECONDS / 2)
+    world.stream(3, ready=0, steppable=True)
+    turn = world.look()
+    assert numbers(turn) == {"urgent": [1, 2], "background": [], "steps": [3, 1]}
+    assert turn.steps[0].key < turn.urgent[1].key < turn.steps[1].key
 
 
 def test_the_backbone_runs_no_further_ahead_of_the_codec_than_is_useful() -> None:
@@ -431,16 +467,8 @@ def test_a_step_that_waited_alone_starts_without_a_look(monkeypatch: pytest.Monk
     stream = blocked_step(world, sent=1.0, ready=3)
     monkeypatch.setattr(world.survey, "_look_at", None)
     (step,) = world.survey.look(0.3, {Lane.LM: 9}).steps
-    assert (step.stream, step.urgent) == (stream, False)
+    assert step.stream is stream
     assert step.key == world.survey._key(stream, 1.0, 0.3), "its turn is that of now"
-
-
-@pytest.mark.parametrize(("now", "urgent"), [(0.1, False), (0.55, True)])
-def test_a_step_that_waited_alone_may_have_become_urgent(now: float, urgent: bool) -> None:
-    world = World()
-    world.meters[Lane.URGENT].sojourn.add(0.35, 0.0)  # a crowd's chunks are long
-    blocked_step(world, sent=0.6, ready=3)
-    assert [step.urgent for step in world.survey.look(now, {Lane.LM: 9}).steps] == [urgent]
 
 
 def test_who_waits_for_a_step_wakes_when_its_frames_become_a_chunk() -> None:

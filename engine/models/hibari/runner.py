@@ -34,7 +34,7 @@ class HibariRunner(Runner):
             voices=(VOICE,),
             sample_rate=SAMPLE_RATE,
             frame_samples=HOP,
-            chunk_frames=(8, 16, 32),
+            chunk_frames=(16, 32),
             step_frames=64,
             languages=("english", "auto"),
         )
