@@ -155,7 +155,7 @@ def counted(raws: Sequence[Run], seconds: float, waits: Waits) -> Counts:
         no_core=sum(tell_stalls(each, waits) for each in stalled),
         made=sum(made),
         runs=1,
-        recovered=max((each.intended - end for each in refused), default=0.0),
+        recovered=max([0.0, *(each.intended - end for each in refused)]),
         uneven=max(abs(each / mean - 1.0) for each in made),
     )
 
