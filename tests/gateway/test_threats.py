@@ -8,6 +8,7 @@ import pytest
 import uvloop
 from harness import Gateway, eventually, gateway
 from machine import AT_ONCE, PATIENCE
+from playhead.gateway.messages import ErrorEvent, Text
 
 UPGRADE = (
     "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -164,3 +165,28 @@ def test_resets_leave_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
     ours = [record for record in caplog.records if record.name.startswith("playhead")]
     assert len(ours) <= 40
     assert "Traceback" not in caplog.text
+
+
+def test_what_clients_say_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither their texts, spoken or refused, nor anything that would begin a line of its own."""
+
+    async def main() -> None:
+        async with gateway() as running:
+            client = await running.client()
+            await client.hello(voice="alto\r\nERROR all is lost \x1b[31m")
+            await client.hello()
+            await client.say("Zanzibar one two")
+            await client.ending()
+            await client.send(Text("Zanzibar " * 1_000))
+            await client.until(ErrorEvent)
+            await client.socket.send(b"\xa8Zanzibar\r\n")
+            await client.until(ErrorEvent)
+            client.reset()
+            await eventually(lambda: running.server.caps.total == 0)
+
+    with caplog.at_level(logging.DEBUG):
+        uvloop.run(main())
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines
+    assert not any("Zanzibar" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
