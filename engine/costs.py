@@ -9,7 +9,6 @@ import random
 from dataclasses import dataclass, field, replace
 
 from playhead.engine.capacity import Capacity
-from playhead.engine.plan import Dispatch
 from playhead.engine.policy import LaneLimits
 from playhead.engine.sim_device import Slows
 from playhead.engine.types import Lane, ModelInfo
@@ -35,9 +34,6 @@ class CostTable:
     turn_each: float = 0.0  # and for each step, chunk and report that it takes or hands over
     decode_each: float = 0.0  # of each chunk in a codec batch, whatever its size
     spread: float = 0.0  # of a piece's time: standard deviation of its logarithm
-    reach: float = 0.0  # from the engine's thread to the device
-    back_fixed: float = 0.0  # from the device's end of a piece until the engine can have it
-    back_audio: float = 0.0  # and more for each second of audio in it
 
     def step_frames(self, streams: int) -> int:
         """Frames that each running stream gets of one LM step of ``streams``."""
@@ -56,12 +52,6 @@ class CostTable:
             return self.decode_fixed * sizes + each + audio / self.urgent_rate
         fixed = self.decode_fixed * self.background_slowdown
         return fixed * sizes + each + audio / self.background_rate
-
-    def back(self, dispatch: Dispatch) -> float:
-        """From the device's end of it until the engine can have it."""
-        frames = sum(chunk.frames for chunk in dispatch.chunks)
-        seconds = frames * self.model.frame_samples / self.model.sample_rate
-        return self.back_fixed + self.back_audio * seconds
 
     def luck(self, rng: random.Random) -> float:
         """By what factor a piece takes longer than its costs say, 1 on average."""

@@ -68,10 +68,10 @@ class CpuLanes:
         self._done = done
         self._clock = clock
         self._work: SimpleQueue[Dispatch | None] = SimpleQueue()
-        self._pieces: list[tuple[Lane, int] | None] = [None] * limits.threads
+        self._pieces: list[tuple[Lane, int] | None] = [None] * limits.workers
         self._threads = [
             threading.Thread(target=self._serve, args=(i,), name=f"playhead-lane-{i}", daemon=True)
-            for i in range(limits.threads)
+            for i in range(limits.workers)
         ]
 
     def start(self) -> None:

@@ -2,19 +2,14 @@
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from playhead.engine.pipeline import Begun, Pipeline
 from playhead.engine.policy import YIELDS_AFTER, LaneLimits
 from playhead.engine.turn import Candidate, Step, Turn
 from playhead.engine.types import ChunkWork, Lane
 
 T = TypeVar("T")
-
-Waiting = Callable[[Lane], int]
-"""How many chunks, or steps, wait for a lane."""
 
 CHOICE = 128
 """Streams that are looked at for a free lane, if so many wait: the order among them is exact."""
@@ -39,11 +34,6 @@ class Dispatch:
         result has been taken, which is ``now``."""
         return max(service, now - self.started)
 
-    @property
-    def begun(self) -> Begun:
-        """What its lane's pipeline is told of it."""
-        return Begun(self.started, sum(chunk.frames for chunk in self.chunks))
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -58,9 +48,7 @@ class Dispatcher:
 
     def __init__(self, limits: LaneLimits) -> None:
         self._limits = limits
-        self.busy = dict.fromkeys(Lane, 0)  # dispatches running, without those behind them
-        self._pipelines = {lane: Pipeline(limits.batch[lane]) for lane in limits.pipelined}
-        self._takes: set[Lane] = set()  # of the pipelined lanes, those that take a second dispatch
+        self.busy = dict.fromkeys(Lane, 0)  # dispatches running
         self.waiting = dict.fromkeys(Lane, 0)  # candidates without a worker at the last plan
         self.running: list[Dispatch] = []  # oldest first
         self._behind: float | None = None  # since when background work waits without a pause
@@ -90,38 +78,22 @@ class Dispatcher:
         self.running += out
         return out
 
-    def behind(self, waiting: Waiting, now: float) -> float:
-        """After a turn: how many wait for a worker. Returns when a lane would take a second
-        dispatch, if nothing else happens."""
-        if not waiting(Lane.BACKGROUND):
+    def behind(self, waits: bool, now: float) -> None:
+        """After a turn: whether background work waits for a worker."""
+        if not waits:
             self._behind = None
         elif self._behind is None:
             self._behind = now
         self.yields = self._behind is not None and now - self._behind >= YIELDS_AFTER
-        if not self._pipelines:
-            return math.inf
-        return min(one.due(waiting(lane)) for lane, one in self._pipelines.items())
 
-    def done(self, dispatch: Dispatch, service: float, now: float) -> tuple[float, float]:
-        """A dispatch came back at ``now``, ``service`` seconds after a worker had it. Returns the
-        seconds that it was worked on, and those for which its place in the lane was taken."""
+    def done(self, dispatch: Dispatch) -> None:
+        """A dispatch came back."""
+        self.busy[dispatch.lane] -= 1
         self.running.remove(dispatch)
-        held = dispatch.held(service, now)
-        pipeline = self._pipelines.get(dispatch.lane)
-        if pipeline is None:
-            self.busy[dispatch.lane] -= 1
-            return service, held
-        self.busy[dispatch.lane] -= not pipeline.queued
-        held = pipeline.done(dispatch.begun, held, now)
-        return min(service, held), held
 
-    def room(self, waiting: Waiting, now: float) -> dict[Lane, int]:
-        """The lanes that take a dispatch at ``now``, as so many wait for each, and how many streams
-        are worth a look for it: twice what it takes, since not all will turn out to have something
-        for it, and some to choose from."""
-        if self._pipelines:
-            due = ((lane, one.due(waiting(lane))) for lane, one in self._pipelines.items())
-            self._takes = {lane for lane, at in due if at <= now}
+    def room(self) -> dict[Lane, int]:
+        """The lanes that are free, and how many streams are worth a look for each: twice what it
+        takes, since not all will turn out to have something for it, and some to choose from."""
         free = {lane: self._free(lane) for lane in Lane}
         return {
             lane: max(CHOICE, 2 * workers * self._limits.batch[lane])
@@ -134,16 +106,11 @@ class Dispatcher:
         return self._free(lane) > 0
 
     def _free(self, lane: Lane) -> int:
-        if self._takes and lane in self._takes:
-            return 1
         return self._limits.free(lane, self.busy, yields=self.yields)
 
     def _chunks(self, lane: Lane, candidates: deque[Candidate], now: float) -> Dispatch:
         chunks = tuple(c.take(now) for c in self._cut(lane, candidates))
-        made = Dispatch(lane, chunks=chunks, started=now)
-        if lane in self._pipelines:
-            self._pipelines[lane].start(made.begun)
-        return made
+        return Dispatch(lane, chunks=chunks, started=now)
 
     def _steps(self, candidates: deque[Step], now: float) -> Dispatch:
         steps = tuple(s.take() for s in self._cut(Lane.LM, candidates))
@@ -152,6 +119,5 @@ class Dispatcher:
     def _cut(self, lane: Lane, candidates: deque[T]) -> list[T]:
         """The next batch of ``lane``: what waits, spread over the workers that are free for it."""
         share = math.ceil(len(candidates) / self._free(lane))
-        self.busy[lane] += lane not in self._takes
-        self._takes.discard(lane)
+        self.busy[lane] += 1
         return [candidates.popleft() for _ in range(min(self._limits.batch[lane], share))]

@@ -48,21 +48,12 @@ class LaneLimits:
     ``reserve`` workers are left free by background work, so that urgent work never queues behind a
     full house (unless there is only one worker). It is for bursts: when background work has waited
     for :data:`YIELDS_AFTER` seconds, it may have them too.
-
-    ``pipelined`` codec lanes have one slot and take a second dispatch behind the one that runs
-    (:mod:`playhead.engine.pipeline`); there is a thread more for each.
     """
 
     workers: int  # dispatches of all lanes together
     slots: dict[Lane, int]  # dispatches per lane
     batch: dict[Lane, int]  # utterances per dispatch
     reserve: int = 0
-    pipelined: frozenset[Lane] = frozenset()
-
-    @property
-    def threads(self) -> int:
-        """Those that run dispatches, or wait for them."""
-        return self.workers + len(self.pipelined)
 
     def free(self, lane: Lane, busy: dict[Lane, int], *, yields: bool = False) -> int:
         """Dispatches of ``lane`` that may start now; ``yields``: the reserve as well."""

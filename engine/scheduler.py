@@ -149,22 +149,22 @@ class Scheduler:
         self.meters.pauses.turn(now)
         for stream in self._barren.look(now):
             self._end(stream, Finish.FAILED, NOTHING)
-        turn = self.survey.look(now, self.dispatcher.room(self.waiting, now))
+        turn = self.survey.look(now, self.dispatcher.room())
         turn.wake_at = min(turn.wake_at, self._barren.next_alarm())
         self.meters.pauses.expect(turn.wake_at)
         work = tuple(self.dispatcher.fill(turn, now))
         self.survey.started(self._streams[each] for one in work for each in one.utterances)
-        wake_at = min(turn.wake_at, self.dispatcher.behind(self.waiting, now))
-        return Plan(work, None if math.isinf(wake_at) else wake_at)
+        self.dispatcher.behind(self.waiting(Lane.BACKGROUND) > 0, now)
+        return Plan(work, None if math.isinf(turn.wake_at) else turn.wake_at)
 
     def commit_steps(
         self, dispatch: Dispatch, results: Collection[StepResult], service: float, now: float
     ) -> None:
         """Results of an LM dispatch that took ``service`` seconds."""
-        service, held = self.dispatcher.done(dispatch, service, now)
+        self.dispatcher.done(dispatch)
         audio = sum(result.frames for result in results) * self._frame_seconds
         self.meters[Lane.LM].done(service, [service] * len(results), now)
-        self.capacity.note(Lane.LM, held, len(dispatch.steps), audio)
+        self.capacity.note(Lane.LM, dispatch.held(service, now), len(dispatch.steps), audio)
         for result in results:
             if stream := self._back(result.utterance, Lane.LM):
                 self._commit_step(stream, result, service / len(results), now)
@@ -173,11 +173,11 @@ class Scheduler:
         self, dispatch: Dispatch, results: Iterable[Pcm | BaseException], service: float, now: float
     ) -> None:
         """Results of a codec dispatch, in its order."""
-        service, held = self.dispatcher.done(dispatch, service, now)
+        self.dispatcher.done(dispatch)
         sojourns = [now - chunk.queued_at for chunk in dispatch.chunks]
         self.meters[dispatch.lane].done(service, sojourns, now)
         audio = sum(chunk.frames for chunk in dispatch.chunks) * self._frame_seconds
-        self.capacity.note(dispatch.lane, held, len(sojourns), audio)
+        self.capacity.note(dispatch.lane, dispatch.held(service, now), len(sojourns), audio)
         for chunk, pcm in zip(dispatch.chunks, results, strict=True):
             self._commit_chunk(chunk, pcm, now)
 
@@ -185,7 +185,7 @@ class Scheduler:
         self, dispatch: Dispatch, fault: BaseException, service: float, now: float
     ) -> None:
         """A whole dispatch failed: every utterance in it ends, the others go on."""
-        service, _ = self.dispatcher.done(dispatch, service, now)
+        self.dispatcher.done(dispatch)
         self.meters[dispatch.lane].done(service, [], now)
         why = broken(f"{type(fault).__name__}: {fault}")
         for utterance in dispatch.utterances:
@@ -221,8 +221,8 @@ class Scheduler:
         return self._streams.values()
 
     def busy(self, lane: Lane) -> int:
-        """Dispatches running in ``lane``, or handed over behind one that is."""
-        return sum(work.lane is lane for work in self.dispatcher.running)
+        """Dispatches running in ``lane``."""
+        return self.dispatcher.busy[lane]
 
     def waiting(self, lane: Lane) -> int:
         """Chunks (or steps) that found no worker in ``lane`` at the last plan."""

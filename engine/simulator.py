@@ -66,7 +66,7 @@ class Simulator:
         self._calls: dict[int, Call] = {}
         self._idle: list[Caller] = []
         self._callers = 0
-        self._device = Device(self._costs.slows, self._costs.lanes.pipelined, self._costs.back)
+        self._device = Device(scenario.costs.slows)
         self._next_turn = float("inf")
         self._next_end = float("inf")  # of work on the device
         self._host_free = 0.0  # when the turn that is being taken is over
@@ -154,8 +154,8 @@ class Simulator:
         took = self._costs.turn_fixed + self._costs.turn_each * self._handled
         self._host_free, self._handled = now + took, 0
         for dispatch in sorted(plan.dispatches, key=_lm_first):
-            if begins := took + self._costs.reach:
-                self._at(now + begins, partial(self._start, dispatch))
+            if took:
+                self._at(self._host_free, partial(self._start, dispatch))
             else:
                 self._start(dispatch, now)
         self._deliver(self._host_free)

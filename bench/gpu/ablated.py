@@ -29,16 +29,14 @@ SIDES = ("engine", "model")
 """The scheduler; and the runner, which may be in another process."""
 PARTITIONS = {f"partitions-{size}": (size,) for size in (16, 24, 32, 48, 64)}
 PARTITIONS["partitions-auto"] = ()
-FLIGHTS = {"flights-2": 2}
 BATCHES = {f"background-{most}": most for most in (96, 128)}
 STARTS = (
-    *("lanes", "flat", *PARTITIONS, *BATCHES, *FLIGHTS),
+    *("lanes", "flat", *PARTITIONS, *BATCHES),
     *("codec-library", "codec-fp16", "codec-bf16-plain", "codec-fp32"),
 )
 """``flat``: lanes without priority. ``partitions-N``: N multiprocessors for the background lane
 alone, the LM lane on the others, urgent chunks on all; ``partitions-auto``: one of several such
-parts, chosen by load. ``background-N``: up to N chunks in a batch of that lane. ``flights-2``: up
-to two dispatches of that lane at a time, the second behind the first on the device. The rest: what
+parts, chosen by load. ``background-N``: up to N chunks in a batch of that lane. The rest: what
 decodes, instead of own kernels in bfloat16 (``codec-library``: the library's convolutions between
 own kernels)."""
 
@@ -181,7 +179,5 @@ def _start(name: str) -> None:
         cuda_runner._codec_ops = lambda: FusedOps(torch.float16)
     elif name in BATCHES:
         cuda_runner.BACKGROUND_BATCHES = (*cuda_runner.BACKGROUND_BATCHES, BATCHES[name])
-    elif name in FLIGHTS:
-        cuda_runner.BACKGROUND_FLIGHTS = FLIGHTS[name]
     elif name in PARTITIONS:
         partitions.BACKGROUND = PARTITIONS[name] or partitions.AUTO

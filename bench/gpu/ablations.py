@@ -19,8 +19,7 @@ seeds of its own. A group names several variants:
 What a running server cannot change is chosen by --start, a server of its own each: lanes, flat
 (lanes without priority), partitions-16, -24, -32, -48, -64 (so many multiprocessors for the
 background lane alone, the LM lane on the others), partitions-auto (one of several such parts, by
-load), background-96, -128 (up to so many chunks in a batch of that lane), flights-2 (up to two
-dispatches of that lane at a time, the second behind the first on the device), codec-library,
+load), background-96, -128 (up to so many chunks in a batch of that lane), codec-library,
 codec-fp16, codec-bf16-plain, codec-fp32.
 --repeat 2 measures all variants twice, in turn. Prints a table; writes ablations-START.json to
 $OUT, or to --out. Needs CUDA.

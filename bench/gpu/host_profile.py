@@ -19,12 +19,15 @@ CODEC_LANES = ("background", "urgent")
 BUSIEST = 10
 
 
-def name_threads() -> None:
-    """Have the threads of this process named for the system, those to come as well."""
-    threading.Thread(target=_keep_naming, name="bench-names", daemon=True).start()
+def name_threads() -> threading.Event:
+    """Have the threads of this process named for the system, those to come as well, until the event
+    that is returned is set."""
+    enough = threading.Event()
+    threading.Thread(target=_keep_naming, args=(enough,), name="bench-names", daemon=True).start()
+    return enough
 
 
-def _keep_naming() -> None:
+def _keep_naming(enough: threading.Event) -> None:
     named: set[int] = set()
     while True:
         for thread in threading.enumerate():
@@ -32,7 +35,8 @@ def _keep_naming() -> None:
             if own is not None and own not in named:
                 named.add(own)
                 _name(own, thread.name.removeprefix("playhead-"))
-        time.sleep(EVERY)
+        if enough.wait(EVERY):
+            return
 
 
 def _name(thread: int, name: str) -> None:
@@ -89,13 +93,12 @@ def busiest(
 
 
 def figures(seconds: float, cores: Mapping[str, float], series: Mapping[str, float]) -> Any:
-    """``cores``: all of them; ``host``: the threads that spent most, and what the engine's thread
-    spends on a chunk and a backbone step's stream. ``series``: the server's counters a second."""
-    items = {
-        lane: series.get(f'playhead_lane_items_total{{lane="{lane}"}}', 0.0)
-        for lane in ("lm", *CODEC_LANES)
-    }
-    chunks = sum(items[lane] for lane in CODEC_LANES)
+    """``cores``: all of them; ``host``: the threads that spent most, and what the engine's thread,
+    and all together, spend on a chunk. ``series``: the server's counters a second, over the window
+    of the report, which is as long as that of ``cores`` but need not be the busiest: so the time
+    for a chunk is at most a little too long."""
+    lanes = [series.get(f'playhead_lane_items_total{{lane="{lane}"}}', 0.0) for lane in CODEC_LANES]
+    chunks = sum(lanes)
     most = sorted(cores, key=lambda name: -cores[name])[:BUSIEST]
     host: dict[str, Any] = {
         "seconds": round(seconds, 2),

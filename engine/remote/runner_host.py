@@ -1,5 +1,4 @@
-"""The model's process: owns the real runner, with a thread for each line of a lane and one for
-the rest.
+"""The model's process: owns the real runner, with a thread for each lane and one for the rest.
 
 It is started by an engine's process (``runner_proxy.py``) and has no life of its own: signals do
 not end it, the engine's end does, however that came about.
@@ -22,7 +21,7 @@ from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell
 from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
-from playhead.engine.remote.runner_lines import LINES, Hangup, LaneLine, frames
+from playhead.engine.remote.runner_lines import LANES, Hangup, LaneLine, frames
 from playhead.engine.types import Lane, ModelCounts, Pcm, Request, Runner
 
 log: Final = logging.getLogger(__name__)
@@ -126,8 +125,8 @@ class RunnerHost:
         self._answers = batches.StepAnswers(self._info.step_frames)
 
     def start(self, lines: Sequence[LaneLine]) -> None:
-        """Serve the lanes' lines, in the order of ``LINES``."""
-        for lane, line in zip(LINES, lines, strict=True):
+        """Serve the lanes' lines, in the order of ``LANES``."""
+        for lane, line in zip(LANES, lines, strict=True):
             threading.Thread(
                 target=self._serve, args=(lane, line), name=f"playhead-{lane}", daemon=True
             ).start()

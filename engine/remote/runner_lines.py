@@ -1,6 +1,5 @@
 """The lines between an engine's process and its model's process: socket pairs, one for control and
-one or two for each lane. Whoever waits on one waits in the system, outside of the interpreter's
-lock."""
+one for each lane. Whoever waits on one waits in the system, outside of the interpreter's lock."""
 
 import contextlib
 import socket
@@ -12,9 +11,7 @@ from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.wire import Frames
 from playhead.engine.types import Lane, Pcm
 
-LINES: Final = (*Lane, Lane.BACKGROUND)
-"""The lanes' lines. One has two: a second dispatch may follow before the first is answered
-(:mod:`playhead.engine.pipeline`)."""
+LANES: Final = tuple(Lane)
 BUFFER: Final = 4 * 2**20
 """Bytes that a line should hold, so that sound is not handed over in many small pieces. The system
 may allow less."""
@@ -29,8 +26,8 @@ class Hangup(ConnectionError):
 
 
 def pairs() -> tuple[list[socket.socket], list[socket.socket]]:
-    """Both ends of all lines: control, then those of :data:`LINES`."""
-    made = [socket.socketpair() for _ in range(1 + len(LINES))]
+    """Both ends of all lines: control, then the lanes in the order of :data:`LANES`."""
+    made = [socket.socketpair() for _ in range(1 + len(LANES))]
     for pair in made:
         for end in pair:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from queue import SimpleQueue
 from typing import Final
 
 from playhead.engine import clock
@@ -23,7 +22,7 @@ from playhead.engine.progress import Tell, quiet
 from playhead.engine.remote import runner_batches as batches
 from playhead.engine.remote import runner_wire as wire
 from playhead.engine.remote.runner_lines import (
-    LINES,
+    LANES,
     Hangup,
     LaneLine,
     frames,
@@ -104,8 +103,7 @@ def _messages(coming: Iterator[list[bytes]]) -> Iterator[wire.FromModel]:
 
 
 class RunnerProxy:
-    """See ``Runner``. A lane's line takes one dispatch at a time, and a lane has as many lines as
-    it takes dispatches; others wait."""
+    """See ``Runner``. A lane's line takes one dispatch at a time; others wait."""
 
     def __init__(
         self,
@@ -120,12 +118,8 @@ class RunnerProxy:
         self._process = process
         self._control = control
         self._coming = coming
-        self._lines = [LaneLine(sock) for sock in lanes]
-        self._free: dict[Lane, SimpleQueue[LaneLine]] = {lane: SimpleQueue() for lane in Lane}
-        for lane, line in zip(LINES, self._lines, strict=True):
-            if self._free[lane].empty() or lane in self.limits.pipelined:
-                self._free[lane].put(line)
-        self._at_rest = sum(lines.qsize() for lines in self._free.values())
+        self._lines = {lane: LaneLine(sock) for lane, sock in zip(LANES, lanes, strict=True)}
+        self._turns = {lane: threading.Lock() for lane in LANES}
         self._results = batches.StepResults()
         self._counts = ModelCounts()
         self._ending = False
@@ -156,12 +150,11 @@ class RunnerProxy:
         """Let the model's process end, and wait until it has let go of its device: bounded. One
         that is still at work, for which the lanes have not waited, is killed."""
         self._ending = True
-        at_rest = sum(lines.qsize() for lines in self._free.values())
-        if at_rest < self._at_rest or not self._takes_all():
+        if any(turn.locked() for turn in self._turns.values()) or not self._takes_all():
             log.error("the model's process is at work that does not end, and is killed")
             self._process.kill()
         hang_up(self._control)
-        for line in self._lines:
+        for line in self._lines.values():
             line.close()
         try:
             self._process.wait(ENDS_WITHIN)
@@ -218,15 +211,13 @@ class RunnerProxy:
         return batches.shared_out(answer, sound, len(chunks))
 
     def _ask(self, lane: Lane, work: wire.Work) -> tuple[wire.Done, Pcm]:
-        line = self._free[lane].get()
         try:
-            answer, sound = line.ask(work)
+            with self._turns[lane]:
+                answer, sound = self._lines[lane].ask(work)
         except Hangup as error:
             raise self._dead() from error
         except WireError as error:
             raise RunnerDead(str(error)) from error
-        finally:
-            self._free[lane].put(line)
         if isinstance(answer, wire.Failed):
             raise batches.raised(answer.fault)
         return answer, sound

@@ -2,7 +2,6 @@
 """bench/gpu/ablated.py: what a server is started as changes what is prepared, and nothing else."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,15 +40,5 @@ def test_what_a_start_prepares(
     assert (made.lm, made.urgent) == (before.lm, before.urgent)
 
 
-def test_two_flights_are_of_the_background_lane_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_runner, "BACKGROUND_FLIGHTS", cuda_runner.BACKGROUND_FLIGHTS)
-    before = Buckets()
-    assert (before.flights, before.limits().pipelined) == (1, frozenset())
-    ablated._start("flights-2")
-    made = Buckets()
-    assert all(plan.flights == 2 for plan in made.plans())
-    assert made.limits() == replace(before.limits(), pipelined=frozenset({Lane.BACKGROUND}))
-
-
 def test_every_start_is_one_that_is_known() -> None:
-    assert {*ablated.PARTITIONS, *ablated.BATCHES, *ablated.FLIGHTS} < {*ablated.STARTS}
+    assert {*ablated.PARTITIONS, *ablated.BATCHES} < {*ablated.STARTS}

@@ -116,7 +116,7 @@ def test_what_a_piece_costs_goes_by_the_server_that_runs() -> None:
 def test_what_does_not_fit_is_left_for_what_does() -> None:
     left = [piece("lanes/base@225:0,1,2"), piece("lanes/base@250")]
     costs = Costs(cold=False)
-    assert choose(left, 100.0, "lanes", costs) is left[0]
+    assert choose(left, 3 * LOAD + STOPS, "lanes", costs) is left[0]
     assert choose(left, LOAD + STOPS, "lanes", costs) is left[1]
     assert choose(left, LOAD, "lanes", costs) is None
 
@@ -127,11 +127,7 @@ def test_all_of_it_in_order_with_a_server_for_each_start() -> None:
     assert not made.left
     assert [row["piece"] for row in made.rows] == list(ORDER)
     starts = [what for what in bench.asked if what.startswith("start")]
-    assert starts == [
-        *("start flights-2", "start lanes"),
-        *("start partitions-48", "start partitions-32", "start partitions-auto"),
-        *("start background-128", "start lanes", "start codec-library"),
-    ]
+    assert starts == ["start background-128", "start lanes", "start codec-library"]
     alone = [name for name in ORDER if name in ALONE]
     assert bench.asked[0] == alone[0]  # and nothing runs beside what is alone
     assert bench.asked[-len(alone) :] == ["stop", *alone[1:]]
@@ -261,7 +257,7 @@ def test_a_dry_run_shows_what_a_call_would_do(tmp_path: Path) -> None:
     command = [sys.executable, "bench/gpu/outstanding.py", "--dry-run", "--out", str(tmp_path)]
     wanted = ["lanes/base@200", "lanes/base@225:0,1,2", "lanes/base@1"]
     done = subprocess.run(
-        [*command, "--budget", "130", *wanted], cwd=ROOT, text=True, capture_output=True, check=True
+        [*command, "--budget", "160", *wanted], cwd=ROOT, text=True, capture_output=True, check=True
     )
     assert [text.split()[0] for text in done.stdout.splitlines()[:2]] == [wanted[0], wanted[2]]
     assert done.stdout.splitlines()[-1].endswith(f"left: {wanted[1]}")

@@ -311,9 +311,8 @@ class Rig:
         lanes = [dispatch.lane for dispatch in self.running]
         for lane in Lane:
             assert self.scheduler.busy(lane) >= lanes.count(lane)
-            most = self.lanes.slots[lane] + (lane in self.lanes.pipelined)
-            assert lanes.count(lane) <= most
-        assert len(lanes) <= self.lanes.threads
+            assert lanes.count(lane) <= self.lanes.slots[lane]
+        assert len(lanes) <= self.lanes.workers
         yields = self.scheduler.dispatcher.yields
         if started.lane is Lane.BACKGROUND and self.lanes.workers > 1 and not yields:
             assert len(lanes) <= self.lanes.workers - self.lanes.reserve

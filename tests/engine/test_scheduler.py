@@ -24,7 +24,7 @@ from playhead.engine.capacity import KNOWN
 from playhead.engine.lead import LeadLimits
 from playhead.engine.longest import OTHER, PLAIN
 from playhead.engine.places import GIVEN_AWAY, TAKEN
-from playhead.engine.policy import LaneLimits, PolicyConfig
+from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import (
     PLACE_KEPT,
     Finish,
@@ -331,78 +331,6 @@ def test_urgent_chunks_before_steps_before_background() -> None:
         (Lane.LM, (3,)),
         (Lane.BACKGROUND, (1,)),
     ]
-
-
-PIPELINED = LaneLimits(
-    3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 4), pipelined=frozenset({Lane.BACKGROUND})
-)
-
-
-def spoken_in_two_flights(one: Rig, took: float = 0.1) -> int:
-    """Until nothing is left to do; a background dispatch takes so many seconds from when the one
-    before has ended. Returns in how many turns there were two of them."""
-    twice, ended = 0, 0.0
-    for _ in range(2_000):
-        one.plan()
-        back = [work for work in one.running if work.lane is Lane.BACKGROUND]
-        twice += len(back) == 2
-        everybody = [number for work in back for number in work.utterances]
-        assert len(set(everybody)) == len(everybody), "a stream in both"
-        one.now += 0.01
-        for work in list(one.running):
-            if work.lane is not Lane.BACKGROUND or work is back[0]:
-                if work.lane is Lane.BACKGROUND and one.now < max(ended, work.started) + took:
-                    continue
-                ended = one.now if work.lane is Lane.BACKGROUND else ended
-                one.finish(work, one.now - work.started)
-        if not one.running and not one.scheduler.live:
-            return twice
-    raise AssertionError("it does not come to an end")
-
-
-def test_a_second_background_dispatch_waits_behind_the_first() -> None:
-    """Whole speech of everybody, no stream in both; what waits behind another counts for nobody's
-    time, so that the lane is never busier than the clock."""
-    one = Rig(PIPELINED, PolicyConfig(Urgency.NONE, lead=FAR))
-    began = one.now
-    for number in range(12):
-        one.say(number, "a" * (20 + number))
-    assert spoken_in_two_flights(one) > 10
-    assert all(one.heard[number].samples == (20 + number) * FRAME for number in range(12))
-    lane = one.scheduler.meters[Lane.BACKGROUND]
-    assert 0.8 * (one.now - began) < lane.busy_seconds <= one.now - began
-    assert lane.busy_seconds / lane.dispatches == pytest.approx(0.1, abs=0.011)
-
-
-def test_faults_and_ends_with_two_background_dispatches_concern_their_own() -> None:
-    one = Rig(PIPELINED, PolicyConfig(Urgency.NONE, lead=FAR))
-    for number in range(16):
-        text = {3: "a" * 9 + "#" + "a" * 9, 5: "a" * 9 + "%" + "a" * 9}.get(number, "a" * 24)
-        one.say(number, text)
-    for _ in range(100):
-        one.plan()
-        if sum(work.lane is Lane.BACKGROUND for work in one.running) == 2:
-            break
-        one.now += 0.05
-        for work in list(one.running):
-            if work.lane is not Lane.BACKGROUND or one.now > work.started + 0.12:
-                one.finish(work)
-    first, second = (work for work in one.running if work.lane is Lane.BACKGROUND)
-    for work in (first, second):
-        one.scheduler.cancel(work.utterances[0], one.now)
-    cancelled = {first.utterances[0], second.utterances[0]}
-    one.collect()
-    one.finish(second)  # the later one may come back first
-    one.finish(first)
-    spoken_in_two_flights(one)
-    assert cancelled <= set(one.closed)
-    ends = {number: heard.finished.reason for number, heard in one.heard.items() if heard.finished}
-    assert len(ends) == 16
-    failed = {number for number, reason in ends.items() if reason is Finish.FAILED}
-    assert {3, 5} - cancelled <= failed
-    assert len(failed) < 7, "only who was in a batch that broke"
-    assert one.scheduler.live == 0
-    assert one.scheduler.dispatcher.busy == dict.fromkeys(Lane, 0)
 
 
 def test_with_one_worker_the_needy_take_turns_before_the_rich() -> None:

@@ -39,29 +39,6 @@ def test_what_stops_another_lane_only_delays_it() -> None:
     assert device.next_end() == pytest.approx(1.25)
 
 
-def test_work_of_a_lane_in_order_waits_for_what_came_before() -> None:
-    device = Device({(Lane.BACKGROUND, Lane.LM): 2.0}, {Lane.BACKGROUND})
-    second = Dispatch(Lane.BACKGROUND, (2,))
-    device.start(CODEC, 0.2, 0.0)
-    device.start(second, 0.2, 0.1)
-    device.start(LM, 0.4, 0.2)
-    assert device.next_end() == pytest.approx(0.2)
-    assert [piece.dispatch for piece in device.take_done(0.3)] == [CODEC]
-    assert device.next_end() == pytest.approx(0.6), "also where its first's end was seen late"
-    done = [piece.dispatch for piece in device.take_done(0.601)]
-    assert sorted(done, key=lambda one: one.lane) == [second, LM]
-
-
-def test_what_is_done_takes_its_time_to_come_back() -> None:
-    device = Device({}, back=lambda dispatch: 0.1 if dispatch.lane is Lane.LM else 0.0)
-    device.start(LM, 0.5, 0.0)
-    assert device.next_end() == pytest.approx(0.6)
-    assert device.take_done(0.55) == []
-    assert device.next_end() == pytest.approx(0.6)
-    assert [piece.dispatch for piece in device.take_done(0.61)] == [LM]
-    assert device.next_end() == math.inf
-
-
 def test_work_of_one_lane_does_not_slow_itself() -> None:
     device = Device({(Lane.LM, Lane.LM): 9.0})
     device.start(LM, 0.2, 0.0)

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from playhead.engine.models.qwen3_tts.prompt import Clone, PromptBuilder
 from playhead.engine.models.qwen3_tts.runner import Options, Qwen3Runner
 from playhead.engine.models.qwen3_tts.startup import Fallback, make_largest
 from playhead.engine.types import ChunkWork, Finish, Lane, Pcm
-from runner_lab import Heard, advance, chunk, request
+from runner_lab import Heard, advance, request
 from talker_kit import Spoken
 
 pytestmark = pytest.mark.gpu
@@ -66,38 +65,6 @@ def test_graphs_say_what_single_calls_say(tmp_path: Path, report: Report) -> Non
     numbers = list(range(1, 9))
     # One text of the four is longer than the longest captured prompt.
     difference = furthest(speak(lanes, numbers), speak(plain, numbers))
-    report("largest difference of PCM", difference)
-    assert difference < CLOSE
-
-
-def test_two_dispatches_on_the_device_sound_as_one_after_the_other(
-    tmp_path: Path, report: Report
-) -> None:
-    """The same batches from two threads at a time: queued on one stream, and fetched from memory
-    that the other does not touch."""
-    made = Made(tmp_path, frames=lambda _: FRAMES)
-    numbers = range(1, 9)
-    heard: list[dict[int, list[Pcm]]] = []
-    for flights in (1, 2):
-        model = kit.tiny_runner(made, replace(kit.SMALL, flights=flights))
-        for number in numbers:
-            model.open(request(number, seed=number))
-            model.push_text(number, TEXTS[number % len(TEXTS)], flush=False, end=True)
-        frames = dict.fromkeys(numbers, 0)
-        while min(frames.values()) < FRAMES:
-            for result in model.step([n for n in numbers if frames[n] < FRAMES]):
-                frames[result.utterance] += result.frames
-        found: dict[int, list[Pcm]] = {number: [] for number in numbers}
-        for first in range(0, FRAMES, 3):
-            works = [[chunk(number, first, 3) for number in numbers[at::2]] for at in range(2)]
-            with ThreadPoolExecutor(flights) as threads:
-                for work, made_of in zip(works, threads.map(model.decode, works), strict=True):
-                    for one, pcm in zip(work, made_of, strict=True):
-                        assert not isinstance(pcm, BaseException)
-                        found[one.utterance].append(pcm)
-        heard.append(found)
-    one, two = ({n: np.concatenate(parts) for n, parts in each.items()} for each in heard)
-    difference = furthest(one, two)
     report("largest difference of PCM", difference)
     assert difference < CLOSE
 

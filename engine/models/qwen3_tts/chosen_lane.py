@@ -2,11 +2,9 @@
 
 Every part has graphs of its own: a graph keeps to the part that it was captured in. Another part is
 taken between two dispatches only, when the host has seen the end of all that the lane was given, so
-that the codec's state of a stream is never written by one part and read by another meanwhile. Where
-one dispatch follows another without a pause, the next one waits for that end when a part is due.
+that the codec's state of a stream is never written by one part and read by another meanwhile.
 """
 
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -30,9 +28,8 @@ class ChosenLane:
         """``lanes`` by the sizes of ``splits``. ``streams`` counts those that are open."""
         self.lanes, self._streams = lanes, streams
         self._splits, self._clock, self._frame_seconds = splits, clock, frame_seconds
-        self._idle = threading.Condition()
+        self._lock = threading.Lock()
         self._at_work = 0
-        self._ended = -math.inf
         self._size = splits.size
 
     @property
@@ -59,21 +56,15 @@ class ChosenLane:
             self._leave(done)
 
     def _enter(self) -> tuple[float, CodecLane]:
-        with self._idle:
+        with self._lock:
             now = self._clock()
-            while self._at_work and self._splits.due(now, self._streams()):
-                self._idle.wait()
-                now = self._clock()
             if not self._at_work:
                 self._size = self._splits.choose(now, self._streams())
             self._at_work += 1
             return now, self.lanes[self._size]
 
     def _leave(self, done: Done | None) -> None:
-        with self._idle:
+        with self._lock:
             self._at_work -= 1
             if done is not None:
-                # The device was at the one before until that had ended.
-                self._splits.note(done._replace(begin=max(done.begin, self._ended)))
-                self._ended = done.end
-            self._idle.notify_all()
+                self._splits.note(done)

@@ -17,17 +17,15 @@ from playhead.engine.types import ChunkWork, Lane, Pcm
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What is captured: batches by lane, chunks of so many frames; and how many dispatches of the
-    background lane the device may have at a time."""
+    """What is captured: batches by lane, chunks of so many frames."""
 
     urgent: Sequence[int]
     background: Sequence[int]
     ladder: Sequence[int]
-    flights: int = 1
 
 
 class CodecLanes:
-    """Decodes chunks. Any thread."""
+    """Decodes chunks, those of a lane by one thread at a time."""
 
     def __init__(
         self,
@@ -42,30 +40,27 @@ class CodecLanes:
         """``codes`` as of ``CodecLane``; ``sample_rate`` in Hz. Graphs are captured at the start or
         never: capturing allocates and waits, which stops what the device does for others."""
 
-        def captured(
-            name: str, batches: Sequence[int], stream: torch.cuda.Stream, flights: int
-        ) -> CodecLane:
-            made = CodecLane(codec, codes, batches, sizes.ladder, stream, flights)
+        def captured(name: str, batches: Sequence[int], stream: torch.cuda.Stream) -> CodecLane:
+            made = CodecLane(codec, codes, batches, sizes.ladder, stream)
             used = torch.cuda.memory_reserved(codes.device) / 2**30
-            count = len(batches) * len(sizes.ladder) * flights
+            count = len(batches) * len(sizes.ladder)
             capture.done(f"{count} chunk sizes of the {name}, {used:.1f} GiB in use")
             return made
 
         with streams.captured(Lane.URGENT) as stream:
-            self._urgent = captured("urgent lane", sizes.urgent, stream, 1)
+            self._urgent = captured("urgent lane", sizes.urgent, stream)
         self._background: CodecLane | None = None
         self._chosen: ChosenLane | None = None
         if not streams.parts:
             with streams.captured(Lane.BACKGROUND) as stream:
-                name, flights = "background lane", sizes.flights
-                self._background = captured(name, sizes.background, stream, flights)
+                self._background = captured("background lane", sizes.background, stream)
             self._part = streams.counts[Lane.BACKGROUND]
             return
         parts: dict[int, CodecLane] = {}
         for size in streams.parts:
             name = f"background lane on {size or 'all'} multiprocessors"
             with streams.captured_part(size) as stream:
-                parts[size] = captured(name, sizes.background, stream, sizes.flights)
+                parts[size] = captured(name, sizes.background, stream)
         splits = Splits(tuple(parts), streams.total, monotonic())
         frame_seconds = codec.decoder.config.frame_samples / sample_rate
         self._chosen = ChosenLane(parts, splits, monotonic, frame_seconds, open_streams)

@@ -3,13 +3,10 @@
 Each graph begins by fetching its streams and ends by bringing the PCM to pinned memory, so that a
 dispatch is one launch per chunk size, and the host waits once, on an event. Both lanes share the
 arena: a stream has one chunk in work at a time, and its next one is given out only after the host
-has seen the end of the last. Dispatches of a lane are done in the order in which they are launched,
-and each has memory and graphs to itself, so that one may wait on the device behind another.
+has seen the end of the last.
 """
 
-import threading
 from collections.abc import Iterable, Sequence
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -88,8 +85,8 @@ class _Graph:
         self.graph.replay()
 
 
-class _Flight:
-    """What one dispatch has to itself until the host has copied what it made."""
+class CodecLane:
+    """Decodes batches of chunks of different slots. One thread at a time."""
 
     def __init__(
         self,
@@ -98,74 +95,27 @@ class _Flight:
         batches: Sequence[int],
         ladder: Sequence[int],
         stream: torch.cuda.Stream,
-        pool: Any,
     ) -> None:
-        """``batches`` and ``ladder`` ascending. ``pool``: of all graphs on ``stream``."""
-        self._batches, self._spare = batches, codec.arena.spare
+        """``codes`` int64 [slots + 1, positions, groups]: the table that the LM lane fills."""
+        # Without trying them, cuDNN takes convolutions up to fifty times slower at some sizes.
+        torch.backends.cudnn.benchmark = True
+        self._stream, self._spare = stream, codec.arena.spare
+        self._ladder, self._batches = tuple(sorted(ladder)), tuple(sorted(batches))
         self.samples = codec.decoder.config.frame_samples
-        most = batches[-1]
-        sound = pinned(most * sum(ladder), self.samples, dtype=torch.float32)
+        most = self._batches[-1]
+        sound = pinned(most * sum(self._ladder), self.samples, dtype=torch.float32)
         self._sound: Pcm = sound.numpy()
         self._first: dict[int, int] = {}  # row of each size's PCM
         self._graphs: dict[tuple[int, int], _Graph] = {}
-        at = 0
-        for size in ladder[::-1]:
+        pool, at = torch.cuda.graph_pool_handle(), 0
+        for size in self._ladder[::-1]:
             self._first[size], end = at, at + most * size
             out = sound[at:end].view(most, size, self.samples)
-            for rows in batches[::-1]:
+            for rows in self._batches[::-1]:
                 self._graphs[rows, size] = _Graph(codec, codes, rows, out, stream, pool)
             at = end
         # Waits on a core of its own: an interrupt takes longer than a short chunk.
-        self.done = torch.cuda.Event()
-
-    def launch(self, together: Sequence[Round], slots: Ints, first: Ints) -> None:
-        """Begin rounds of a dispatch, on the current stream."""
-        for one in together:
-            jobs = one.jobs
-            graph = self._graphs[fitting(self._batches, len(jobs)), one.size]
-            graph.launch(slots[jobs], first[jobs] + one.done, self._spare)
-
-    def fetch(self, together: Sequence[Round], starts: Ints, total: int, out: Pcm | None) -> Pcm:
-        """A copy of what rounds have made, each frame in its row; the memory is used again. Rows
-        of other passes are as ``out`` has them."""
-        places = [np.arange(o.size * len(o.jobs)) + self._first[o.size] for o in together]
-        source = np.concatenate(places)
-        rows = np.concatenate([targets(one, starts) for one in together])
-        if len(rows) < total:
-            out = np.empty((total, self.samples), np.float32) if out is None else out
-            out[rows] = self._sound[source]
-            return out
-        order = np.empty(total, np.int64)
-        order[rows] = source
-        made: Pcm = self._sound.take(order, axis=0)
-        return made
-
-
-class CodecLane:
-    """Decodes batches of chunks of different slots. Any thread; more than ``flights`` at a time
-    wait for each other."""
-
-    def __init__(
-        self,
-        codec: Codec,
-        codes: Tensor,
-        batches: Sequence[int],
-        ladder: Sequence[int],
-        stream: torch.cuda.Stream,
-        flights: int = 1,
-    ) -> None:
-        """``codes`` int64 [slots + 1, positions, groups]: the table that the LM lane fills.
-        ``flights``: dispatches that the device may have at a time."""
-        # Without trying them, cuDNN takes convolutions up to fifty times slower at some sizes.
-        torch.backends.cudnn.benchmark = True
-        self._stream = stream
-        self._ladder, self._batches = tuple(sorted(ladder)), tuple(sorted(batches))
-        pool = torch.cuda.graph_pool_handle()
-        self._free: SimpleQueue[_Flight] = SimpleQueue()
-        for _ in range(flights):
-            self._free.put(_Flight(codec, codes, self._batches, self._ladder, stream, pool))
-        self._launching = threading.Lock()  # dispatches come to the device one after the other
-        self._waiting = threading.Lock()  # only who is next keeps a core busy with waiting
+        self._done = torch.cuda.Event()
 
     @property
     def most(self) -> int:
@@ -179,22 +129,33 @@ class CodecLane:
 
         Few calls into torch: each gives up the interpreter and queues for it again.
         """
-        flight = self._free.get()
-        try:
-            return self._fly(flight, slots, first, frames)
-        finally:
-            self._free.put(flight)
-
-    def _fly(self, flight: _Flight, slots: Ints, first: Ints, frames: Ints) -> Pcm:
         starts = np.cumsum(frames) - frames
         out: Pcm | None = None
         with torch.cuda.stream(self._stream):
             for together in passes(rounds(frames, self._ladder, self._batches[-1])):
-                with self._launching:
-                    flight.launch(together, slots, first)
-                    flight.done.record(self._stream)
-                with self._waiting:
-                    flight.done.synchronize()
-                out = flight.fetch(together, starts, int(frames.sum()), out)
+                for one in together:
+                    jobs = one.jobs
+                    self._bucket(one).launch(slots[jobs], first[jobs] + one.done, self._spare)
+                self._done.record(self._stream)
+                self._done.synchronize()
+                out = self._fetch(together, starts, int(frames.sum()), out)
         assert out is not None
         return out
+
+    def _bucket(self, one: Round) -> _Graph:
+        return self._graphs[fitting(self._batches, len(one.jobs)), one.size]
+
+    def _fetch(self, together: Sequence[Round], starts: Ints, total: int, out: Pcm | None) -> Pcm:
+        """A copy of what rounds have made, each frame in its row; the memory is used again. Rows
+        of other passes are as ``out`` has them."""
+        places = [np.arange(o.size * len(o.jobs)) + self._first[o.size] for o in together]
+        source = np.concatenate(places)
+        rows = np.concatenate([targets(one, starts) for one in together])
+        if len(rows) < total:
+            out = np.empty((total, self.samples), np.float32) if out is None else out
+            out[rows] = self._sound[source]
+            return out
+        order = np.empty(total, np.int64)
+        order[rows] = source
+        made: Pcm = self._sound.take(order, axis=0)
+        return made

@@ -55,10 +55,6 @@ streams there is time to spare, and a new one should not have to wait for those 
 measured too: a step then takes so long that listeners who started at their first frame run dry."""
 BACKGROUND_BATCHES = (1, 4, 8, 16, 32, 64)
 """Of the background lane. A larger last one is for measurements (docs/qwen3-tts.md)."""
-BACKGROUND_FLIGHTS = 1
-"""Dispatches of the background lane that the device has at most: a second waits there behind the
-first (``engine/pipeline.py``). With two the lane decodes a quarter more and the device is full, so
-that some who are let in stall: docs/benchmarks.md; ``bench/gpu/ablations.py --start flights-2``."""
 RANDOM = "random:"
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
@@ -81,8 +77,6 @@ class Buckets:
     background: tuple[int, ...] = field(default_factory=lambda: BACKGROUND_BATCHES)
     parts: tuple[int, ...] = field(default_factory=lambda: partitions.BACKGROUND)
     """See ``partitions.BACKGROUND``."""
-    flights: int = field(default_factory=lambda: BACKGROUND_FLIGHTS)
-    """See ``BACKGROUND_FLIGHTS``."""
 
     def plans(self) -> tuple["Buckets", ...]:
         """What to capture, and twice less of it for when that does not fit or takes too long."""
@@ -99,9 +93,7 @@ class Buckets:
         )
         # The largest part does for every load, and the smallest leaves the LM lane the most.
         parts = tuple(dict.fromkeys((self.parts[0], self.parts[-1]))) if self.parts else ()
-        return Buckets(
-            lm, choose(self.urgent), choose(self.background), parts, flights=self.flights
-        )
+        return Buckets(lm, choose(self.urgent), choose(self.background), parts)
 
     @property
     def captures(self) -> int:
@@ -110,8 +102,7 @@ class Buckets:
         return len(self.lm.steps) + 3 + max(1, len(self.parts))
 
     def limits(self) -> LaneLimits:
-        """One dispatch per lane, each up to its largest bucket; a second behind it where the
-        background lane takes two."""
+        """One dispatch per lane, each up to its largest bucket."""
         return LaneLimits(
             workers=3,
             slots=dict.fromkeys(Lane, 1),
@@ -120,7 +111,6 @@ class Buckets:
                 Lane.URGENT: max(self.urgent),
                 Lane.BACKGROUND: max(self.background),
             },
-            pipelined=frozenset({Lane.BACKGROUND} if self.flights > 1 else ()),
         )
 
 
@@ -159,7 +149,7 @@ class CudaRunner(Qwen3Runner):
             self.lm = LmLane(parts.loop, parts.codec, buckets.lm, stream, capture.done)
         self._extra: list[_Batch] = []  # frames that the device makes beside the host
         compiled()
-        sizes = Sizes(buckets.urgent, buckets.background, LADDER, buckets.flights)
+        sizes = Sizes(buckets.urgent, buckets.background, LADDER)
         self._lanes = CodecLanes(
             parts.codec,
             parts.loop.table.codes,

@@ -169,33 +169,19 @@ class Splits:
 
     def choose(self, now: float, streams: int = 0) -> int:
         """The part for what is dispatched from ``now`` on, when so many ``streams`` are open."""
-        load = self._load(now, streams)
-        wish = self._wish(load, now)
-        if wish > 0:
-            self._grow(load, now)
-        elif wish < 0:
-            self._shrunk_at = now
-            self._take(self._at - 1, now)
-        return self.size
-
-    def due(self, now: float, streams: int = 0) -> bool:
-        """Whether ``choose`` would take another part; also while something is at work."""
-        return self._wish(self._load(now, streams), now) != 0
-
-    def _load(self, now: float, streams: int) -> Load:
         load = self._window.load(now)
-        return load._replace(demand=max(load.demand, float(streams)))
-
-    def _wish(self, load: Load, now: float) -> int:
-        """Whether for a larger part (1), a smaller one (-1) or none other (0)."""
+        load = load._replace(demand=max(load.demand, float(streams)))
         short = self._short(load)
         if not self._calm(load):
             self._calm_since = now
         if now - self._since < self._rules.settle:
-            return 0
+            return self.size
         if short and self._at + 1 < len(self._sizes):
-            return 1
-        return -1 if self._at and now - self._calm_since >= self._stay else 0
+            self._grow(load, now)
+        elif self._at and now - self._calm_since >= self._stay:
+            self._shrunk_at = now
+            self._take(self._at - 1, now)
+        return self.size
 
     def _short(self, load: Load) -> bool:
         """Whether streams lose slack for want of multiprocessors."""

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,27 +10,12 @@ from pathlib import Path
 
 import numpy as np
 from doubles import FakeRunner
-from machine import PATIENCE
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell
 from playhead.engine.remote.runner_host import CannotHost, Hosted, host
 from playhead.engine.types import Lane, ModelCounts, RunnerDead, StepResult
 
 LIMITS = LaneLimits(3, dict.fromkeys(Lane, 1), dict.fromkeys(Lane, 4))
-TWO = replace(LIMITS, pipelined=frozenset({Lane.BACKGROUND}))
-
-
-class Meeting(FakeRunner):
-    """Decodes background chunks only two dispatches at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._both = threading.Barrier(2)
-
-    def decode(self, chunks):  # type: ignore[no-untyped-def]
-        if chunks[0].lane is Lane.BACKGROUND:
-            self._both.wait(PATIENCE)
-        return super().decode(chunks)
 
 
 class OddRunner(FakeRunner):
@@ -91,8 +75,6 @@ def load(settings: bytes, tell: Tell) -> Hosted:
 
         model = runner_lab.runner(Path(rest), frames=lambda _: 5)
         return Hosted(model, LIMITS, lambda: ModelCounts(7))
-    if how == "meeting":
-        return Hosted(Meeting(), TWO)
     tell("loading", 1.0)
     return Hosted(OddRunner(), LIMITS, lambda: ModelCounts(7))
 

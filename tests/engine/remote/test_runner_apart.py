@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -342,76 +341,6 @@ def test_a_loading_that_is_given_up_leaves_nothing_behind() -> None:
         start(PROGRAM, b"slowly", tell)
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert not [c for c in children if str(CHILD) in Path(f"/proc/{c}/cmdline").read_text()]
-
-
-def decoded(runner: RunnerProxy, utterance: int, lane: Lane, frames: int = 3) -> object:
-    work = ChunkWork(utterance, 0, 0, frames, lane, None, 0.0, 0.0)
-    try:
-        (pcm,) = runner.decode([work])
-    except RuntimeError as fault:
-        return str(fault)
-    return pcm
-
-
-def test_a_second_dispatch_of_a_lane_need_not_wait_for_the_first() -> None:
-    """Each is answered on its own line: with a fault, or with its own sound."""
-    runner = start(PROGRAM, b"meeting")
-    assert runner.limits.pipelined == {Lane.BACKGROUND}
-    told: list[object] = []
-    runner.follow(told.append)
-    found: dict[int, object] = {}
-
-    def decode(utterance: int, frames: int) -> None:
-        found[utterance] = decoded(runner, utterance, Lane.BACKGROUND, frames)
-
-    try:
-        for utterance, text in ((1, "abc"), (2, "%bcdef")):
-            runner.open(request(utterance))
-            runner.push_text(utterance, text, flush=False, end=True)
-        until(lambda: sum(map(len, told)) == 2)
-        threads = [
-            threading.Thread(target=decode, args=args, daemon=True) for args in ((1, 3), (2, 6))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        np.testing.assert_array_equal(found[1], ramp(0, 240))
-        assert found[2] == "the decoder broke"
-    finally:
-        runner.end()
-    assert runner._process.returncode == 0
-
-
-def test_two_dispatches_of_a_lane_that_has_one_line_wait_for_each_other() -> None:
-    runner = start(PROGRAM, b"fake")
-    try:
-        assert {lane: lines.qsize() for lane, lines in runner._free.items()} == dict.fromkeys(
-            Lane, 1
-        )
-    finally:
-        runner.end()
-
-
-def test_a_process_that_dies_under_two_dispatches_is_told_to_both() -> None:
-    runner = start(PROGRAM, b"meeting")
-    runner.open(request(1))
-    runner.push_text(1, "abc", flush=False, end=True)
-    faults: list[object] = []
-
-    def decode() -> None:
-        faults.append(decoded(runner, 1, Lane.BACKGROUND))
-
-    os.kill(runner.pid, signal.SIGSTOP)
-    threads = [threading.Thread(target=decode, daemon=True) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    until(lambda: runner._free[Lane.BACKGROUND].empty())
-    os.kill(runner.pid, signal.SIGKILL)
-    for thread in threads:
-        thread.join(PATIENCE)
-    runner.end()
-    assert faults == ["the model's process was ended by SIGKILL"] * 2
 
 
 @pytest.mark.parametrize("frames", [1, 20_000], ids=["short", "long"])

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra: qwen)")
 
-from machine import PATIENCE, until
+from machine import PATIENCE
 from playhead.engine.models.qwen3_tts.chosen_lane import ChosenLane
 from playhead.engine.models.qwen3_tts.codec_rounds import Ints
 from playhead.engine.models.qwen3_tts.splits import WHOLE, Done, Splits
@@ -49,8 +49,6 @@ class Turns:
         self.switches = 0
         self.asked = 0
         self.at_work = 0
-        self.wanted = False
-        self.seen = 0
         self.done: list[Done] = []
         self.told = threading.Semaphore(0)
 
@@ -61,11 +59,6 @@ class Turns:
         self.switches += 1
         self.size = next(self._sizes)
         return self.size
-
-    def due(self, _: float, streams: int) -> bool:
-        assert streams == 7
-        self.seen += 1
-        return self.wanted
 
     def note(self, done: Done) -> None:
         self.done.append(done)
@@ -129,45 +122,6 @@ def test_no_other_part_is_taken_while_anything_is_at_work() -> None:
     assert not lanes[24].began
     decode(chosen, 9)
     assert (lanes[24].began, turns.asked) == ([9], 2)
-
-
-def test_who_follows_without_a_pause_waits_for_the_end_when_another_part_is_due() -> None:
-    chosen, lanes, turns = lab()
-    lanes[48].go = threading.Semaphore(0)
-    found: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda n=number: found.append(decode(chosen, n)), daemon=True)
-        for number in range(2)
-    ]
-    threads[0].start()
-    assert lanes[48].working.acquire(timeout=PATIENCE)
-    turns.wanted = True
-    threads[1].start()
-    until(lambda: turns.seen > 0)
-    assert (lanes[48].began, lanes[24].began) == ([0], [])
-    lanes[48].go.release()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert (lanes[48].began, lanes[24].began) == ([0], [1])
-    assert found == ["0 of 4", "1 of 4"]
-
-
-def test_the_time_behind_another_dispatch_is_not_counted_twice() -> None:
-    chosen, lanes, turns = lab()
-    lanes[48].go = threading.Semaphore(0)
-    threads = [threading.Thread(target=decode, args=(chosen, n), daemon=True) for n in range(2)]
-    for thread in threads:  # begin at 0 and 1
-        thread.start()
-        assert lanes[48].working.acquire(timeout=PATIENCE)
-    for _ in threads:
-        lanes[48].go.release()
-        assert turns.told.acquire(timeout=PATIENCE)
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert [(done.begin, done.end) for done in turns.done] in (
-        [(0.0, 2.0), (2.0, 3.0)],
-        [(1.0, 2.0), (2.0, 3.0)],
-    )
 
 
 def test_a_dispatch_that_fails_holds_no_part_and_is_not_counted() -> None:

@@ -4,11 +4,9 @@ what the plain runner says. On a true device tests/gpu has the same."""
 
 import math
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import cycle
 from pathlib import Path
 from types import FrameType
@@ -21,8 +19,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra: qwen
 
 import cuda_double
 import runner_lab as lab
-from machine import PATIENCE
-from playhead.engine.models.qwen3_tts import cuda_codec, cuda_runner, partitions
+from playhead.engine.models.qwen3_tts import cuda_runner, partitions
 from playhead.engine.models.qwen3_tts.codec import Codec, CodecDecoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
 from playhead.engine.models.qwen3_tts.counts import Limits
@@ -86,73 +83,6 @@ def test_a_usual_dispatch_waits_for_the_device_once() -> None:
     lane.decode(np.array([0, 1, 2]), np.zeros(3, np.int64), np.array([4, 3, 1]))
     assert cuda_double.CALLS["replay"] == 3  # a launch per chunk size
     assert cuda_double.CALLS["event.synchronize"] == 1
-
-
-def test_two_dispatches_on_their_way_have_memory_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each is fetched only when both have been launched; the sound is that of one at a time."""
-    codes = torch.from_numpy(np.random.default_rng(4).integers(0, 2048, (8, POSITIONS, 16)))
-    jobs = [(np.array(slots), np.array(frames)) for slots, frames in (([0, 5], [4, 3]), ([2], [7]))]
-    alone = CodecLane(codec(7), codes, (1, 2), LADDER, torch.cuda.Stream())
-    wanted = [alone.decode(slots, np.zeros_like(slots), frames) for slots, frames in jobs]
-    lane = CodecLane(codec(7), codes, (1, 2), LADDER, torch.cuda.Stream(), flights=2)
-    meeting, fetch = threading.Barrier(2), cuda_codec._Flight.fetch
-
-    def both(*args: Any) -> Any:
-        meeting.wait(PATIENCE)
-        return fetch(*args)
-
-    monkeypatch.setattr(cuda_codec._Flight, "fetch", both)
-    found = in_threads(
-        *(partial(lane.decode, slots, np.zeros_like(slots), frames) for slots, frames in jobs)
-    )
-    assert all(np.array_equal(one, other) for one, other in zip(found, wanted, strict=True))
-
-
-def test_a_third_dispatch_waits_for_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    codes = torch.zeros((8, POSITIONS, 16), dtype=torch.int64)
-    lane = CodecLane(codec(7), codes, (1,), (1,), torch.cuda.Stream(), flights=2)
-    waiting, go = threading.Semaphore(0), threading.Semaphore(0)
-    fetch = cuda_codec._Flight.fetch
-
-    def held(*args: Any) -> Any:
-        waiting.release()
-        assert go.acquire(timeout=PATIENCE)
-        return fetch(*args)
-
-    monkeypatch.setattr(cuda_codec._Flight, "fetch", held)
-    one = np.array([1])
-    threads = [
-        threading.Thread(target=lane.decode, args=(np.array([slot]), one - 1, one), daemon=True)
-        for slot in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for _ in range(2):
-        assert waiting.acquire(timeout=PATIENCE)
-    assert lane._free.empty()
-    assert not waiting.acquire(blocking=False), "a third one was launched"
-    go.release(3)
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert waiting.acquire(timeout=PATIENCE)
-    assert lane._free.qsize() == 2
-
-
-def in_threads(*calls: Callable[[], Any]) -> list[Any]:
-    """What each gives, all at the same time."""
-    found: dict[int, Any] = {}
-
-    def run(place: int, call: Callable[[], Any]) -> None:
-        found[place] = call()
-
-    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(calls)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    return [found[place] for place in range(len(calls))]
 
 
 SMALL = Buckets(
@@ -437,35 +367,6 @@ def test_the_hosts_work_does_not_grow_with_the_chunks(
     four = [chunk(number, 2 if number < 3 else 0, 2) for number in (1, 2, 3, 4)]
     of_two = calls_of(lambda: model.decode(two))
     assert calls_of(lambda: model.decode(four)) == of_two
-
-
-def test_streams_in_two_dispatches_at_a_time_sound_as_in_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each stream in one of them; and a stream that fails there fails alone."""
-    options = {"frames": lambda _: FRAMES}
-    wanted = speak(lanes(tmp_path, **options), [1, 2, 3])
-    plain = lab.runner(tmp_path, slots=8, **options)
-    model = CudaRunner(plain._parts, plain._options, replace(SMALL, flights=2))
-    assert model.limits.pipelined == {Lane.BACKGROUND}
-    assert model.limits.threads == 4
-    for number in (1, 2, 3):
-        model.open(request(number, seed=number))
-        model.push_text(number, text(number), flush=False, end=True)
-    made = dict.fromkeys((1, 2, 3), 0)
-    while min(made.values()) < FRAMES:
-        for result in model.step([1, 2, 3]):
-            made[result.utterance] += result.frames
-    sound: dict[int, list[np.ndarray]] = {number: [] for number in made}
-    for first, frames in ((0, 5), (5, 7), (12, 1)):
-        works = [[chunk(n, first, frames) for n in who] for who in ((1, 3), (2,))]
-        works[1].append(chunk(9, 0, 1))  # which nobody has opened
-        (one, three), (two, nobody) = in_threads(*(partial(model.decode, w) for w in works))
-        assert isinstance(nobody, KeyError)
-        for number, pcm in zip((1, 2, 3), (one, two, three), strict=True):
-            sound[number].append(pcm)
-    for number, parts in sound.items():
-        assert np.abs(np.concatenate(parts) - wanted[number].sound).max() < CLOSE
 
 
 PARTS = (8, 16, WHOLE)

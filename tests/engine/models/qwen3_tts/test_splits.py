@@ -55,18 +55,6 @@ def test_without_load_it_goes_down_one_size_at_a_time() -> None:
     assert chosen.switches == 4
 
 
-def test_what_is_due_can_be_asked_while_something_is_at_work() -> None:
-    """And says what would be chosen: down after a calm time, up at once, and nothing between."""
-    chosen = Splits((24, WHOLE), DEVICE, 0.0)
-    assert not chosen.due(4.9)
-    assert chosen.due(5.0)
-    assert (chosen.size, chosen.switches) == (WHOLE, 0), "asking takes nothing"
-    assert chosen.choose(5.0) == 24
-    assert not chosen.due(6.0, streams=600)
-    assert chosen.due(6.0, streams=700)
-    assert chosen.choose(6.0, streams=700) == WHOLE
-
-
 def test_load_within_the_hysteresis_changes_nothing() -> None:
     """768 a second on 24: between 60 and 85 % the part stays, from either side."""
     for demand in (470.0, 640.0):
