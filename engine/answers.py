@@ -1,7 +1,7 @@
 """What a model says later to what it was asked at once.
 
 A model in another process (``remote/runner_proxy.py``) takes requests and text without making the
-engine's thread wait for its word: ``open`` returns, ``push_text`` returns False, and what there is
+engine's thread wait for its word: ``open`` returns, ``push_text`` returns None, and what there is
 to say comes as an :class:`Answer` to the engine's thread. Nothing is lost by that: ``steppable``
 only ever turns true by text, and a refusal ends an utterance as it would have kept it out.
 """
@@ -16,12 +16,14 @@ from playhead.engine.types import RunnerDead, StepResult
 @dataclass(frozen=True, slots=True)
 class Answer:
     """``steppable``: a backbone step of the utterance would now yield something. ``code``, where
-    there is one: it cannot be spoken, and ``message`` says why."""
+    there is one: it cannot be spoken, and ``message`` says why. ``end``: it has taken the last of
+    the utterance's text."""
 
     utterance: int
     steppable: bool = False
     code: str = ""
     message: str = ""
+    end: bool = False
 
 
 def describe(fault: BaseException) -> str:

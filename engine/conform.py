@@ -6,16 +6,25 @@ Where nothing but frames is told, which is most of the time, a whole batch is lo
 
 import operator
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from playhead.engine.sound import NotSound
-from playhead.engine.types import ChunkWork, Finish, Pcm, StepResult
+from playhead.engine.types import ChunkWork, Finish, Pcm, StepResult, TextWarning, Word
 
 ENDS = (Finish.COMPLETE, Finish.LENGTH_BUDGET)
 """How speech may end by itself."""
+LATEST: Final = 2**53
+"""Sample before which a word must start: what JSON can tell."""
 
 _FRAMES = operator.attrgetter("frames")
+_NONE: Final = ()
+_WRONG: Final = (TypeError, AttributeError, ValueError)
+"""What comes of taking something for what it is not."""
+
+
+class _Untrue(Exception):
+    """What it tells cannot be true."""
 
 
 def stepped(asked: Sequence[int], results: Sequence[StepResult], most: int) -> list[StepResult]:
@@ -28,7 +37,7 @@ def stepped(asked: Sequence[int], results: Sequence[StepResult], most: int) -> l
     frames = list(map(_FRAMES, results))
     counted = set(map(type, frames)) <= {int} and min(frames, default=0) >= 0
     if counted and max(frames, default=0) <= most:
-        return [_kept(r, most) if r.words or r.warnings or r.ended else r for r in results]
+        return [result if _plain(result) else _kept(result, most) for result in results]
     return [_kept(result, most) for result in results]
 
 
@@ -36,6 +45,9 @@ def answer(asked: int, result: StepResult, most: int) -> StepResult:
     """One of them, as :func:`stepped`."""
     if result.utterance != asked:
         raise mixed()
+    frames = result.frames
+    if type(frames) is int and 0 <= frames <= most and _plain(result):
+        return result
     return _kept(result, most)
 
 
@@ -67,27 +79,74 @@ def _shaped(pcm: Pcm | BaseException, samples: int) -> Pcm | BaseException:
     return NotSound(f"the model made {found} where float32 [{samples}] was asked for")
 
 
+def _plain(result: StepResult) -> bool:
+    """Whether it tells of frames and of nothing else."""
+    return (
+        result.words is _NONE
+        and result.warnings is _NONE
+        and result.error is None
+        and result.ended is False
+        and result.hungry is False
+        and result.boundary is False
+        and result.waiting is False
+    )
+
+
 def _kept(result: StepResult, most: int) -> StepResult:
-    fault = result.error if result.error is not None else _fault(result, most)
-    if fault is not None:
-        return StepResult(
-            result.utterance, 0, boundary=False, hungry=False, ended=False, error=fault
-        )
-    return result if type(result.frames) is int else replace(result, frames=int(result.frames))
+    """What it tells in this module's own words, so that nothing of another kind goes on."""
+    try:
+        return _failed(result, result.error) if result.error is not None else _told(result, most)
+    except _Untrue as why:
+        return _failed(result, why)
+    except _WRONG as wrong:
+        return _failed(result, f"the model's answer is none: {wrong}")
 
 
-def _fault(result: StepResult, most: int) -> str | None:
-    """What is wrong with ``result``, if anything."""
+def _failed(result: StepResult, why: object) -> StepResult:
+    return StepResult(
+        result.utterance, 0, boundary=False, hungry=False, ended=False, error=str(why)
+    )
+
+
+def _told(result: StepResult, most: int) -> StepResult:
     try:
         frames = operator.index(result.frames)
     except TypeError:
         frames = -1
     if not 0 <= frames <= most:
-        return f"the model told of {result.frames!r} frames in a step that gives 0 to {most}"
-    if any(warning.utterance != result.utterance for warning in result.warnings):
-        return "the model warned of another utterance"
-    if any(not 0 <= word.char_start <= word.char_end or word.start < 0 for word in result.words):
-        return "the model told of a word that is nowhere"
-    if result.ended and result.finish not in ENDS:
-        return f"the model ended it as {result.finish!s}, which is not for it to say"
-    return None
+        raise _Untrue(
+            f"the model told of {result.frames!r} frames in a step that gives 0 to {most}"
+        )
+    ended = bool(result.ended)
+    if ended and result.finish not in ENDS:
+        raise _Untrue(f"the model ended it as {result.finish!s}, which is not for it to say")
+    return StepResult(
+        result.utterance,
+        frames,
+        boundary=bool(result.boundary),
+        hungry=bool(result.hungry),
+        ended=ended,
+        words=tuple(map(_word, result.words)),
+        warnings=tuple(_warning(each, result.utterance) for each in result.warnings),
+        finish=Finish(result.finish) if ended else Finish.COMPLETE,
+        waiting=bool(result.waiting),
+    )
+
+
+def _word(word: Word) -> Word:
+    try:
+        start, first, end = map(operator.index, (word.start, word.char_start, word.char_end))
+    except _WRONG:
+        start = first = end = -1
+    if not (0 <= start < LATEST and 0 <= first <= end and isinstance(word.text, str)):
+        raise _Untrue("the model told of a word that is nowhere")
+    return Word(word.text, start, first, end)
+
+
+def _warning(warning: TextWarning, utterance: int) -> TextWarning:
+    if warning.utterance != utterance:
+        raise _Untrue("the model warned of another utterance")
+    code, message, text = warning.code, warning.message, warning.text
+    if not all(isinstance(part, str) for part in (code, message, text)):
+        raise _Untrue("the model warned of what is no text")
+    return TextWarning(utterance, code, message, text)

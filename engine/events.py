@@ -50,8 +50,8 @@ def died(utterance: int, samples: int, fault: BaseException) -> Finished:
 
 def unheard(stream: Stream) -> tuple[TextWarning, ...]:
     """What is to be said of a stream that has ended without a single frame of a text that has a
-    sound: its model has not said why."""
-    if stream.ready or not (stream.ended and stream.speakable):
+    sound: its model has not said why, now or before."""
+    if stream.ready or stream.warned or not (stream.ended and stream.speakable):
         return ()
     message = "the model has ended it before the first sound"
     return (TextWarning(stream.request.utterance, "unspeakable_text", message, ""),)

@@ -59,7 +59,8 @@ class Intake:
             log.exception("the model cannot take the text of utterance %d", utterance)
             self._scheduler.fail(utterance, "engine_error", describe(fault))
         else:
-            self._scheduler.text(utterance, steppable, delta, end=end)
+            taken = steppable is not None
+            self._scheduler.text(utterance, bool(steppable), delta, end=end and taken)
 
     def hear(self, news: News) -> None:
         """What a model in another process says to what it was asked. Raises ``RunnerDead``."""
@@ -69,7 +70,7 @@ class Intake:
             if answer.code:
                 self._scheduler.fail(answer.utterance, answer.code, answer.message)
             else:
-                self._scheduler.text(answer.utterance, answer.steppable)
+                self._scheduler.text(answer.utterance, answer.steppable, end=answer.end)
 
     def close(self, utterance: int) -> None:
         """Free what the model holds of an utterance."""

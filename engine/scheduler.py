@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from playhead.engine import admission, places
-from playhead.engine.barren import NOTHING, Barren
+from playhead.engine.barren import Barren
 from playhead.engine.capacity import Capacity
 from playhead.engine.census import Census
 from playhead.engine.clients import Clients
@@ -90,8 +90,8 @@ class Scheduler:
     def text(
         self, utterance: int, steppable: bool, delta: str | None = None, *, end: bool = False
     ) -> None:
-        """Text arrived, the last if ``end``; ``steppable`` when a backbone step would now yield
-        something. Where ``delta`` tells what it was, speech that goes on far beyond is ended."""
+        """The model has text, all of it if ``end``; ``steppable`` when a step would now yield
+        something. Where ``delta`` tells what came, speech that goes on far beyond is ended."""
         if (stream := self._streams.get(utterance)) and not stream.ended:
             if delta is not None:
                 stream.expect(delta, self.config.longest, self._frame_seconds)
@@ -147,8 +147,8 @@ class Scheduler:
     def plan(self, now: float) -> Plan:
         """Choose the work that starts now. Every dispatch must come back through ``commit``."""
         self.meters.pauses.turn(now)
-        for stream in self._barren.look(now):
-            self._end(stream, Finish.FAILED, NOTHING)
+        for stream, why in self._barren.look(now):
+            self._end(stream, Finish.FAILED, why)
         turn = self.survey.look(now, self.dispatcher.room())
         turn.wake_at = min(turn.wake_at, self._barren.next_alarm())
         self.meters.pauses.expect(turn.wake_at)
@@ -241,11 +241,11 @@ class Scheduler:
         return None
 
     def _commit_step(self, stream: Stream, result: StepResult, took: float, now: float) -> None:
-        if result.error is not None:
-            self._end(stream, Finish.FAILED, broken(result.error))
+        if (fault := stream.fault(result)) is not None:
+            self._end(stream, Finish.FAILED, broken(fault))
             return
         stream.made(result)
-        self._out.add(*(result.warnings or unheard(stream)))
+        self._out.add(*result.warnings, *unheard(stream))
         self._barren.stepped(stream, result, took, now)
         self._finish_if_spoken(stream)
 

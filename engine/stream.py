@@ -35,6 +35,8 @@ class Stream:
     speakable: bool = False  # there is something in its text that has a sound
     ended: bool = False  # no frame will ever follow
     finish: Finish = Finish.COMPLETE
+    warned: bool = False  # the model has said that some of its text cannot be spoken as written
+    characters: int | None = None  # of its text so far; None: nobody has told
     expected: float = 0.0  # seconds that its text so far should take
     longest: float = math.inf  # frames with which it ends although the model goes on
     ready: int = 0  # frames the backbone has made
@@ -119,13 +121,23 @@ class Stream:
     def expect(self, delta: str, most: Longest, frame_seconds: float) -> None:
         """``delta`` joins its text: it may last as much longer."""
         self.expected += expected(delta)
+        self.characters = len(delta) + (self.characters or 0)
         self.speakable = self.speakable or any(map(str.isalnum, delta))
         self.longest = most.seconds(self.expected, self.request.speed) / frame_seconds
+
+    def fault(self, result: StepResult) -> str | None:
+        """Why it fails by what a backbone step gave, if it does."""
+        if result.error is not None or self.characters is None:
+            return result.error
+        if max((word.char_end for word in result.words), default=0) > self.characters:
+            return "the model told of a word beyond the end of its text"
+        return None
 
     def made(self, result: StepResult) -> None:
         """What a backbone step made joins what waits for a lane."""
         self.ready += result.frames
         self.words.extend(result.words)
+        self.warned = self.warned or bool(result.warnings)
         if result.boundary and (not self.boundaries or self.boundaries[-1] < self.ready):
             self.boundaries.append(self.ready)
         # Text that came while the step ran has set it already: what the step saw is older.

@@ -192,7 +192,9 @@ class StepResult:
 
     ``frames`` new frames are ready for the codec. ``boundary`` says that a chunk must not run
     past the last of them (the next frame starts an independent segment). ``hungry`` says that
-    stepping again is useless until more text comes; ``ended`` that no frame will ever follow.
+    stepping again is useless until more text comes; ``ended`` that no frame will ever follow;
+    ``waiting``, of a step without a frame, that the model has not come to its prompt's end yet: it
+    is reading it, or those of others before.
     """
 
     utterance: int
@@ -204,6 +206,7 @@ class StepResult:
     warnings: tuple[TextWarning, ...] = ()
     finish: Finish = Finish.COMPLETE
     error: str | None = None  # this stream alone failed; others of the batch are unharmed
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +248,10 @@ class Runner(Protocol):
     def open(self, request: Request) -> None:
         """Make room for an utterance. Raises ``ValueError`` for an unknown voice or speed."""
 
-    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
-        """Add text (any size, may be empty). True when a step would now yield frames or end.
-        Raises ``ValueError`` for text that the model cannot take (beyond its context, say)."""
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool | None:
+        """Add text (any size, may be empty). True when a step would now yield frames or end; None
+        where the model says so later (``answers.py``). Raises ``ValueError`` for text that the
+        model cannot take (beyond its context, say)."""
 
     def step(self, utterances: Sequence[int]) -> list[StepResult]:
         """One backbone step of each stream, batched. Results in the given order."""

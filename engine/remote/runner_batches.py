@@ -68,6 +68,7 @@ def _says_more(result: StepResult) -> bool:
         or result.error is not None
         or result.words
         or result.warnings
+        or result.waiting
         or result.frames > _MOST_FRAMES
     )
 

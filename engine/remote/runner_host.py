@@ -173,7 +173,7 @@ class RunnerHost:
             # A text that breaks the model's front end costs its own utterance, nobody else's.
             log.exception("the model cannot take the text of utterance %d", utterance)
             return Answer(utterance, code="engine_error", message=describe(fault))
-        return Answer(utterance, steppable=True) if steppable else None
+        return Answer(utterance, bool(steppable), end=end) if steppable or end else None
 
     def _leave(self, utterance: int) -> None:
         self._open.discard(utterance)

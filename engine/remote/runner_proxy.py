@@ -178,11 +178,10 @@ class RunnerProxy:
         self._said += 1
         self._say(wire.Open(request))
 
-    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
-        """Returns False at once: that the utterance can be stepped comes later."""
+    def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> None:
+        """Returns at once: whether the utterance can be stepped comes later."""
         self._said += 1
         self._say(wire.Text(utterance, delta, flush, end))
-        return False
 
     def close(self, utterance: int) -> None:
         """Returns at once."""

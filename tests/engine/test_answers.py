@@ -12,7 +12,7 @@ def test_a_model_in_this_process_has_nothing_to_say_later() -> None:
     heard: list[object] = []
     unasked(heard.append)
     assert heard == []
-    assert Answer(1) == Answer(1, steppable=False, code="", message="")
+    assert Answer(1) == Answer(1, steppable=False, code="", message="", end=False)
 
 
 class Model:

@@ -23,10 +23,18 @@ def test_what_is_true_passes_as_it_is() -> None:
         plain(3, 2, words=(Word("a", 0, 0, 1), Word("", 80, 4, 4))),
         plain(4, 0, warnings=(TextWarning(4, "unspeakable_text", "skipped", "x"),)),
         plain(5, 0, ended=True, finish=Finish.LENGTH_BUDGET),
+        plain(6, 1, boundary=True),
+        plain(7, 0, hungry=True),
+        plain(8, 0, waiting=True),
     ]
-    kept = conform.stepped([1, 2, 3, 4, 5], results, MOST)
-    assert all(one is other for one, other in zip(kept, results, strict=True))
+    kept = conform.stepped(range(1, 9), results, MOST)
+    assert kept == results
+    assert all(one is other for one, other in zip(kept[:2], results, strict=False))
     assert conform.stepped([], [], MOST) == []
+
+
+def word(start: Any, first: Any, end: Any, text: Any = "a") -> Word:
+    return Word(text, start, first, end)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +50,24 @@ def test_what_is_true_passes_as_it_is() -> None:
         (plain(2, words=(Word("a", -1, 0, 1),)), "a word that is nowhere"),
         (plain(2, words=(Word("a", 0, -1, 1),)), "a word that is nowhere"),
         (plain(2, words=(Word("a", 0, 2, 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(None, 0, 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(float("nan"), 0, 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(float("inf"), 0, 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(80.0, 0, 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(10**400, 0, 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(0, float("nan"), 1),)), "a word that is nowhere"),
+        (plain(2, words=(word(0, 0, None),)), "a word that is nowhere"),
+        (plain(2, words=(word(0, 0, 1, text=1),)), "a word that is nowhere"),
+        (plain(2, words=("a",)), "a word that is nowhere"),
+        (plain(2, words=3), "is none: 'int' object is not iterable"),
+        (plain(2, words=None), "is none: 'NoneType' object is not iterable"),
+        (plain(2, words=np.zeros(2)), "a word that is nowhere"),
+        (plain(2, warnings=("x",)), "is none: 'str' object has no attribute 'utterance'"),
+        (plain(2, warnings=3), "is none: 'int' object is not iterable"),
+        (plain(2, warnings=None), "is none: 'NoneType' object is not iterable"),
+        (plain(2, warnings=(TextWarning(2, None, "", ""),)), "warned of what is no text"),  # type: ignore[arg-type]
+        (plain(2, hungry=np.zeros(2)), "is none: The truth value"),
+        (plain(2, error=OSError("broke")), "broke"),
         (plain(2, ended=True, finish=Finish.CANCELLED), "ended it as cancelled"),
         (plain(2, ended=True, finish=Finish.FAILED), "ended it as failed"),
     ],
@@ -65,6 +91,11 @@ def test_an_error_s_frames_are_none() -> None:
 def test_numbers_of_other_kinds_are_numbers() -> None:
     (kept,) = conform.stepped([1], [plain(1, np.int64(3))], MOST)
     assert (kept.frames, type(kept.frames)) == (3, int)
+    told = plain(1, words=(word(np.int64(80), np.int64(0), np.int64(1)),), ended=np.True_)
+    (kept,) = conform.stepped([1], [told], MOST)
+    (known,) = kept.words
+    assert [type(n) for n in (known.start, known.char_start, known.char_end)] == [int] * 3
+    assert (known, kept.ended) == (Word("a", 80, 0, 1), True)
 
 
 @pytest.mark.parametrize("numbers", [[], [1], [1, 1], [2, 1], [1, 3], [1, 2, 3]])

@@ -1,6 +1,6 @@
 """Work that does not come back is noticed; a stopped or starved process is not mistaken for it."""
 
-from playhead.engine.watchdog import MOST_COUNTED, TICK, Watchdog
+from playhead.engine.watchdog import MOST_COUNTED, TICK, Watchdog, Watched
 
 
 def looks(dog: Watchdog, at_work: dict[str, int], times: int, start: float = 0.0) -> list[str]:
@@ -39,3 +39,8 @@ def test_time_in_which_nobody_looked_does_not_count() -> None:
     assert dog.look({"a": 1}, 3600.0) is None, "the process was stopped for an hour"
     assert looks(dog, {"a": 1}, 8, start=3600.1) == []
     assert MOST_COUNTED < 1.0
+
+
+def test_a_watched_clock_stands_still_while_nobody_looks() -> None:
+    clock = Watched(1.0)
+    assert [clock.look(now) for now in (5.0, 5.5, 6.5, 3600.0, 3600.0)] == [0.0, 0.5, 1.5, 2.5, 2.5]

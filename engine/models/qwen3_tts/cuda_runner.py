@@ -205,7 +205,7 @@ class CudaRunner(Qwen3Runner):
         for place in places:
             stream = self._streams[utterances[place]]
             if len(openings) == PROMPTS_AT_ONCE or rows >= ROWS_AT_ONCE:
-                told[place] = stream.result(0)
+                told[place] = stream.result(0, waiting=True)
                 continue
             answer = self._prepare(stream)
             if isinstance(answer, Prompt):

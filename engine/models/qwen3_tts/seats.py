@@ -10,7 +10,7 @@ from itertools import repeat
 
 import numpy as np
 from playhead.engine.answers import Plain
-from playhead.engine.models.qwen3_tts.counts import Counts, Ints
+from playhead.engine.models.qwen3_tts.counts import READING, Counts, Ints
 from playhead.engine.models.qwen3_tts.frames import ENDED, POISONED
 from playhead.engine.models.qwen3_tts.stream import End, Stream
 from playhead.engine.types import Finish, StepResult
@@ -80,10 +80,12 @@ class Seats:
             return []
         slots = self.slots(utterances)
         frames, notes, hungry = self._counts.tell(slots)
+        waiting = self._counts.phase[slots] == READING
         results = self._counted(utterances, frames)
-        for place in np.flatnonzero(notes | hungry).tolist():
-            stream = self._streams[int(slots[place])]
-            results[place] = stream.answer(int(frames[place]), hungry=bool(hungry[place]))
+        for place in np.flatnonzero(notes | hungry | waiting).tolist():
+            results[place] = self._streams[int(slots[place])].answer(
+                int(frames[place]), hungry=bool(hungry[place]), waiting=bool(waiting[place])
+            )
         for place, answer in told.items():
             results[place] = answer
         return results

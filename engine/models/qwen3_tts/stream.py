@@ -113,10 +113,11 @@ class Stream:
             self.slot = slot
             self._note_text(slot)
 
-    def answer(self, frames: int, *, hungry: bool) -> StepResult:
-        """What there is to tell beside ``frames``: its end, a lack of text, warnings."""
+    def answer(self, frames: int, *, hungry: bool, waiting: bool = False) -> StepResult:
+        """What there is to tell beside ``frames``: its end, a lack of text, that its prompt is
+        being read, warnings."""
         if self.end is None:
-            return self.result(frames, hungry=hungry)
+            return self.result(frames, hungry=hungry, waiting=waiting)
         finish, error = self.end
         return self.result(frames, ended=error is None, finish=finish, error=error)
 
@@ -128,6 +129,7 @@ class Stream:
         ended: bool = False,
         finish: Finish = Finish.COMPLETE,
         error: str | None = None,
+        waiting: bool = False,
     ) -> StepResult:
         """What a step gave this utterance."""
         return StepResult(
@@ -139,6 +141,7 @@ class Stream:
             warnings=self._warnings(),
             finish=finish,
             error=error,
+            waiting=waiting,
         )
 
     def _note_text(self, slot: int) -> None:

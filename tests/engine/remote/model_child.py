@@ -36,7 +36,9 @@ class OddRunner(FakeRunner):
     def push_text(self, utterance: int, delta: str, *, flush: bool, end: bool) -> bool:
         if "&" in delta:
             time.sleep(60)
-        return super().push_text(utterance, delta, flush=flush, end=end)
+        if "^" in delta:
+            time.sleep(1.0)
+        return super().push_text(utterance, delta, flush=flush, end=end) and "$" not in delta
 
     def _step(self, utterance: int) -> StepResult:
         speech = self.speeches[utterance]

@@ -184,17 +184,23 @@ def test_speech_that_never_ends_is_ended_and_closed_there_too() -> None:
         assert ear.finished(3).reason is Finish.COMPLETE
 
 
-def test_speech_of_which_nothing_comes_is_ended_and_closed_there_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on nobody who says nothing is waited for."""
     monkeypatch.setattr(barren, "PATIENCE", 1.0)
     monkeypatch.setattr(barren, "AT_ONCE", 0.2)
     monkeypatch.setattr(barren, "PAUSE", 0.02)
+
+
+@pytest.mark.parametrize("text", ["7", "$"], ids=["steps", "no step"])
+def test_speech_of_which_nothing_comes_is_ended_and_closed_there_too(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with engine() as (made, ear, _):
-        say(made, 1, "7")
+        say(made, 1, text)
         say(made, 2, "abc")
         assert ear.finished(2).reason is Finish.COMPLETE
         np.testing.assert_array_equal(ear.pcm(2), ramp(0, 240))
+        impatient(monkeypatch)
         ended = ear.finished(1)
         assert (ended.reason, ended.code) == (Finish.FAILED, "engine_error")
         assert "neither a sound nor an end" in ended.message
@@ -202,10 +208,24 @@ def test_speech_of_which_nothing_comes_is_ended_and_closed_there_too(
         assert made.dead is None
 
 
-def test_a_text_that_is_never_taken_is_noticed() -> None:
-    with engine(stuck_after=0.5) as (made, ear, _):
+def test_a_front_end_that_takes_its_time_is_not_a_model_that_makes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    impatient(monkeypatch)
+    monkeypatch.setattr(barren, "TICK", 0.05)
+    with engine() as (made, ear, _):
         say(made, 1, "abc")
         assert ear.finished(1).reason is Finish.COMPLETE
+        monkeypatch.setattr(barren, "PATIENCE", 0.2)
+        say(made, 2, "^")  # longer than that
+        assert ear.finished(2).reason is Finish.COMPLETE
+
+
+def test_a_text_that_is_never_taken_is_noticed() -> None:
+    with engine() as (made, ear, _):
+        say(made, 1, "abc")
+        assert ear.finished(1).reason is Finish.COMPLETE
+        made._overseer._watchdog._patience = 0.5
         say(made, 2, "&")
         ended = ear.finished(2)
         assert (ended.reason, ended.code) == (Finish.FAILED, "engine_error")

@@ -33,7 +33,10 @@ FROM_MODEL = [
     wire.Loading("weights", 0.5),
     wire.Refused("there is no device"),
     wire.Ready(INFO, LIMITS),
-    wire.Answered([Answer(7, steppable=True), Answer(8, code="bad_value", message="no")], 12),
+    wire.Answered(
+        [Answer(7, steppable=True), Answer(8, code="bad_value", message="no"), Answer(9, end=True)],
+        12,
+    ),
 ]
 MOST_FRAMES = 300
 CHUNKS = [
@@ -103,6 +106,7 @@ def over(utterances: list[int], results: list[StepResult]) -> list[StepResult]:
         StepResult(5, 1, False, False, False, words=(Word("Grüße", 0, 0, 5),)),
         StepResult(5, 1, False, False, False, warnings=(TextWarning(5, "code", "why", "☃"),)),
         StepResult(5, 0, False, False, False, error=""),
+        StepResult(5, 0, False, False, False, waiting=True),
     ],
 )
 def test_results_of_steps_arrive_as_they_were(result: StepResult) -> None:

@@ -308,6 +308,32 @@ def test_warnings_come_once_with_a_result(tmp_path: Path) -> None:
     assert found == ["<|stop|>"]
 
 
+def test_who_waits_for_its_prompt_to_be_read_is_said_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind other newcomers, and while it is read piece by piece beside who speaks already."""
+    monkeypatch.setattr(cuda_runner, "PROMPTS_AT_ONCE", 1)
+    monkeypatch.setattr(cuda_runner, "ROWS_PER_STEP", 1)
+    model = lanes(tmp_path, frames=lambda _: 30, positions=256)
+    texts = {1: text(1), 4: text(4) * 4, 8: text(4) * 4, 2: text(2)}
+    heard = {number: Heard() for number in texts}
+    for number in heard:
+        model.open(request(number))
+        model.push_text(number, texts[number], flush=False, end=True)
+    advance(model, heard, most=60)
+    waited = {}
+    for number, one in heard.items():
+        assert one.frames == 30
+        assert all(not (result.frames and result.waiting) for result in one.results)
+        first = next(place for place, result in enumerate(one.results) if result.frames)
+        assert all(result.waiting for result in one.results[:first])
+        waited[number] = first
+    assert waited[1] == 0
+    assert waited[2] == 3, "it is the fourth to begin"
+    assert waited[4] > 1
+    assert waited[8] > waited[4]
+
+
 def calls_of(work: Callable[[], object]) -> Counter[str]:
     """Functions that ``work`` calls, in Python or of a library."""
     seen: Counter[str] = Counter()
