@@ -35,6 +35,17 @@ def test_helpers_of_tests_have_names_of_their_own() -> None:
     assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
 
 
+def test_what_names_its_interpreter_can_be_run_as_a_command_and_nothing_else_can() -> None:
+    """The documents show such scripts as plain commands."""
+    files = [path for folder in ("bench", "scripts") for path in (ROOT / folder).rglob("*")]
+    found = {
+        path.relative_to(ROOT).as_posix(): (path.read_bytes()[:2] == b"#!", path.stat().st_mode)
+        for path in files
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert [name for name, (says, mode) in found.items() if says != bool(mode & 0o100)] == []
+
+
 def test_every_source_folder_is_a_declared_package() -> None:
     folders = {
         path.parent.relative_to(ROOT).as_posix()

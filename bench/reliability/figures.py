@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +22,15 @@ def machine() -> dict[str, Any]:
 
 
 def command() -> str:
-    """How this script was called, but for where its figures go."""
-    words = ["bench/reliability/" + Path(sys.argv[0]).name, *sys.argv[1:]]
-    if "--out" in words:
-        at = words.index("--out")
-        del words[at : at + 2]
-    return " ".join(words)
+    """How this script was called, as a shell takes it, but for where its figures go."""
+    words = ["bench/reliability/" + Path(sys.argv[0]).name]
+    given = iter(sys.argv[1:])
+    for word in given:
+        if word == "--out":
+            next(given, None)
+        elif not word.startswith("--out="):
+            words.append(word)
+    return shlex.join(words)
 
 
 def save(path: str | None, figures: dict[str, Any]) -> None:

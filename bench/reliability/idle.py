@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Ten thousand sessions that do nothing: memory, processor time, accepts, and what stays behind.
 
 python bench/reliability/idle.py --out docs/data/reliability_idle.json

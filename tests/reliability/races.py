@@ -77,13 +77,17 @@ class Race:
         try:
             async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
                 await self._begin(tasks)
-                await self._come(tasks)
-                await self._happen()
-                await self._settle()
-                self._judge(verdict)
-                await self._leave(verdict)
+                if self._old.ready is None:
+                    verdict.faults.append("the server takes nobody")
+                else:
+                    await self._come(tasks, self._old.ready)
+                    await self._happen()
+                    await self._settle()
+                    self._judge(verdict)
+                    await self._leave(verdict)
         except TimeoutError:
             verdict.faults.append("it hangs")
+        verdict.faults += [fault for socket in self._sockets for fault in socket.faults]
         verdict.ends = [socket.told for socket in self._sockets]
         return verdict
 
@@ -103,10 +107,8 @@ class Race:
     def _say_rest(self) -> None:
         self._said.say(*map(m.Text, self._plan.pieces[self._plan.early :]), m.End())
 
-    async def _come(self, tasks: asyncio.TaskGroup) -> None:
+    async def _come(self, tasks: asyncio.TaskGroup, ready: m.Ready) -> None:
         """Those who will want the session; what they show is what the client knows now."""
-        ready = self._old.ready
-        assert ready is not None, "the server takes nobody"
         if self._plan.old is Old.SILENT:
             self._old.freeze()
         origin = m.ResumeFrom(ready.session, ready.token, self._old.at)
@@ -150,7 +152,7 @@ class Race:
         """Until at most one is left, and has heard all."""
         while True:
             left = [each for each in self._sockets if each.open and not self._frozen(each)]
-            if not left or (len(left) == 1 and left[0].ending is not None and not self._ends):
+            if not left or (len(left) == 1 and self._has_all(left[0]) and not self._ends):
                 break
             await asyncio.sleep(LOOK)
 
@@ -158,6 +160,15 @@ class Race:
     def _ends(self) -> bool:
         """Whether the server hangs up on everybody."""
         return self._plan.kind in (Kind.REVOKED, Kind.DRAIN)
+
+    def _has_all(self, socket: Socket) -> bool:
+        """Whether nothing more of the text will come over it.
+
+        The text's end may have come over another before this one asked, which then asks for what
+        comes after the end: by the session it has all, though it never sees an end itself.
+        """
+        endings = [each.ending for each in self._sockets if each.ending is not None]
+        return bool(endings) and socket.at >= endings[0].seq
 
     async def _leave(self, verdict: Verdict) -> None:
         if self._plan.old is Old.SILENT:
@@ -175,7 +186,6 @@ class Race:
         audio: dict[int, m.Audio] = {}
         frames: dict[int, bytes] = {}
         for socket in self._sockets:
-            verdict.faults += socket.faults
             audio |= socket.audio
             for seq, frame in socket.frames.items():
                 if frames.setdefault(seq, frame) != frame:
@@ -203,7 +213,8 @@ class Race:
 
     def _has_won(self, socket: Socket) -> bool:
         if self._plan.kind is Kind.DRAIN:
-            heard = isinstance(socket.ending, m.Done)
+            done = any(isinstance(each.ending, m.Done) for each in self._sockets)
+            heard = done and self._has_all(socket)
             return socket.code == RESTART and socket.ready is not None and heard
         return socket.open and socket.ready is not None and not self._frozen(socket)
 

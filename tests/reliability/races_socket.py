@@ -7,8 +7,14 @@ from typing import Any
 from machine import PATIENCE
 from playhead.gateway import messages as m
 from playhead.gateway.protocol import Wire
+from playhead.gateway.protocol_parse import ProtocolError
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidStatus,
+)
 from websockets.typing import Subprotocol
 
 GONE = -1
@@ -77,6 +83,9 @@ class Socket:
             self.refused = refused.response.status_code
         except (OSError, EOFError, InvalidMessage):
             self.refused = GONE
+        except (ProtocolError, InvalidHandshake) as fault:
+            self.refused = GONE
+            self.faults.append(f"{type(fault).__name__}: {fault}")
         finally:
             for event in (self.shaken, self.settled, self.heard, self.final):
                 event.set()
@@ -84,13 +93,15 @@ class Socket:
     async def _converse(self, link: ClientConnection, origin: m.ResumeFrom | None) -> None:
         sender = asyncio.create_task(self._send(link))
         hello = m.Hello(codec="pcm_f32le", reports=False, playback_rate=2.0, resume=origin)
-        with contextlib.suppress(ConnectionClosed):
-            await link.send(self._wire.encode_client(hello))
-            while not self._frozen:
-                self._take(await link.recv())
-        await link.wait_closed()
-        self.code = link.close_code
-        sender.cancel()
+        try:
+            with contextlib.suppress(ConnectionClosed):
+                await link.send(self._wire.encode_client(hello))
+                while not self._frozen:
+                    self._take(await link.recv())
+            await link.wait_closed()
+            self.code = link.close_code
+        finally:
+            sender.cancel()
 
     async def _send(self, link: ClientConnection) -> None:
         more = self._said.more()

@@ -1,14 +1,16 @@
 """Races for one session, the quick form: ``bench/reliability/races.py`` runs 500 of them."""
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from client_stub import READY
 from live import live_gateway
-from machine import PATIENCE
+from machine import AT_ONCE, PATIENCE
 from playhead.engine.lead import parse_lead
 from playhead.gateway import access_watch
 from playhead.gateway import messages as m
@@ -16,9 +18,11 @@ from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import KeyRing, new_key
 from playhead.gateway.protocol import Wire
 from playhead.gateway.server import GatewayServer
-from races import Race, Verdict, nothing_left
+from races import LOOK, RESTART, TAKEN_OVER, Race, Verdict, nothing_left
 from races_plan import Kind, Times, plan
 from races_socket import Said, Socket
+from websockets.asyncio.server import Response, ServerConnection, serve
+from websockets.typing import Subprotocol
 
 BRIEF = Times(words=4)
 FLAGS: dict[str, Any] = {
@@ -121,6 +125,101 @@ def test_what_is_lost_or_comes_twice_is_found(seqs: tuple[int, ...], fault: str)
         socket._take(frame)
     assert [told for told in socket.faults if "came after" in told] == ([fault] if fault else [])
     assert "started came before ready" in socket.faults
+
+
+DONE = m.Done(seq=17, epoch=1, samples=480, heard=480, estimated=False, reason="played")
+
+
+def left_with_all(kind: Kind, seq: int, code: int | None) -> tuple[Race, Socket]:
+    """A race in which `done`, message 17, came over the old socket, and one that came got hold of
+    the session and has the messages up to ``seq``."""
+    race = Race("", plan(1, kind, 0, BRIEF))
+    old, winner, *others = race._sockets
+    old.code, old.ending, old.frames[17] = TAKEN_OVER, DONE, b""
+    winner.ready, winner.first, winner.code = READY, seq, code
+    for other in others:
+        other.code = TAKEN_OVER
+    return race, winner
+
+
+@pytest.mark.parametrize("kind", [Kind.TWINS, Kind.NEWEST, Kind.END])
+def test_one_that_asks_for_what_comes_after_the_end_has_all(kind: Kind) -> None:
+    async def main() -> None:
+        race, winner = left_with_all(kind, 16, None)
+        settles = asyncio.create_task(race._settle())
+        await asyncio.sleep(2 * LOOK)
+        assert not settles.done()
+        winner.frames[17] = b""
+        async with asyncio.timeout(AT_ONCE):
+            await settles
+            await left_with_all(kind, 17, None)[0]._settle()
+
+    asyncio.run(main())
+
+
+def test_who_drains_with_all_has_the_session_though_another_saw_the_end() -> None:
+    for seq in (16, 17):
+        race, winner = left_with_all(Kind.DRAIN, seq, RESTART)
+        assert race._has_won(winner) == (seq == 17)
+
+
+@contextlib.asynccontextmanager
+async def answering(frame: str | None) -> AsyncIterator[str]:
+    """The address of a server that takes nobody, or that answers each hello with ``frame``."""
+
+    async def speak(link: ServerConnection) -> None:
+        await link.recv()
+        await link.send(frame or "")
+
+    def refuse(link: ServerConnection, _: object) -> Response:
+        return link.respond(503, "full")
+
+    served = serve(
+        speak,
+        "127.0.0.1",
+        0,
+        process_request=refuse if frame is None else None,
+        subprotocols=[Subprotocol("playhead.v1.msgpack")],
+    )
+    async with served as server:
+        yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"), [(None, "HTTP 503, never greeted"), ("{}", "HTTP -1, never greeted")]
+)
+def test_a_server_that_takes_nobody_or_breaks_the_protocol_is_a_fault_of_the_race(
+    frame: str | None, told: str
+) -> None:
+    async def main() -> tuple[Verdict, int]:
+        async with answering(frame) as url:
+            verdict = await Race(url, plan(1, Kind.TWINS, 0, BRIEF)).run()
+            await asyncio.sleep(0)  # for those that were told to end
+            return verdict, len([t for t in asyncio.all_tasks() if "_send" in str(t.get_coro())])
+
+    verdict, senders = asyncio.run(main())
+    faults = ["the server takes nobody"]
+    assert verdict.faults[:1] == faults
+    assert (len(verdict.faults) == 2) == (frame is not None), verdict.faults
+    assert (verdict.ends[0], senders) == (told, 0)
+
+
+def test_a_socket_that_is_given_up_says_nothing_more() -> None:
+    async def main() -> None:
+        async with live_gateway(**FLAGS) as server:
+            said, go = Said(), asyncio.Event()
+            go.set()
+            socket = Socket(url_of(server), said, None)
+            runs = asyncio.create_task(socket.run(go, 0.0, None))
+            async with asyncio.timeout(PATIENCE):
+                await socket.settled.wait()
+            runs.cancel()
+            await asyncio.wait([runs])
+            await asyncio.sleep(0)  # for the sender to end
+            left = [str(task.get_coro()) for task in asyncio.all_tasks()]
+            assert [name for name in left if "Socket" in name] == []
+
+    asyncio.run(main())
 
 
 def test_the_same_seed_makes_the_same_races() -> None:
