@@ -432,9 +432,11 @@ def test_a_report_promotes_a_queued_chunk() -> None:
 # -- parking ----------------------------------------------------------------------------------
 
 
-def test_beyond_the_lead_nothing_is_made_until_it_is_played() -> None:
+@pytest.mark.parametrize("reports", [True, False])
+def test_beyond_the_lead_nothing_is_made_until_it_is_played(reports: bool) -> None:
+    """Of a listener who never tells where it is, whether or not it has said that it will."""
     one = rig(lead=LeadLimits(fixed=1.0))
-    one.say(1, "a" * 100)
+    one.say(1, "a" * 100, reports=reports)
     one.settle()
     held = one.heard[1].samples / HZ
     assert 1.0 <= held < 1.0 + 8 * FRAME_SECONDS

@@ -31,3 +31,10 @@ def test_the_oldest_half_open_connection_goes() -> None:
     assert half_open.add(100) is None
     assert half_open.add(101) == 1
     assert len(half_open) == LEAST_HALF_OPEN
+
+
+def test_a_tenth_of_all_places_may_be_half_open() -> None:
+    half_open: HalfOpen[int] = HalfOpen(2_000)
+    assert {half_open.add(number) for number in range(200)} == {None}
+    assert half_open.add(200) == 0
+    assert LEAST_HALF_OPEN == 64

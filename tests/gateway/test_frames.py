@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import uvloop
 from harness import TIMEOUT, Gateway, eventually, gateway
+from machine import PATIENCE
 from playhead.gateway import flood
 from playhead.gateway.limits import Limits
 
@@ -254,6 +255,21 @@ def test_who_does_not_answer_a_close_is_cut() -> None:
             # Half closed by the server; this side keeps its half.
             await eventually(lambda: running.server.readiness().load["connections"] == 0)
             raw.writer.close()
+
+    uvloop.run(main())
+
+
+@pytest.mark.parametrize("greeted", [False, True])
+def test_who_closes_its_half_is_let_go(greeted: bool) -> None:
+    """A connection that only listens cannot answer anything any more."""
+
+    async def main() -> None:
+        async with gateway(hello_timeout=2 * PATIENCE) as running, Raw.opened(running) as raw:
+            if greeted:
+                raw.writer.write(HELLO + frame(PING, b"here"))
+                assert await raw.answer(PONG) == b"here"
+            raw.writer.write_eof()
+            await eventually(lambda: running.server.caps.total == 0)
 
     uvloop.run(main())
 

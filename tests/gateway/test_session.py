@@ -124,7 +124,8 @@ def test_abuse_ends_the_session() -> None:
     talk = Talk(Limits(text_rate=0.1, text_burst=1.0))
     talk.utter("Hi")
     for now in (0.0, 1.0):
-        assert errors(talk.say(m.Text("x"), now))
+        (error,) = errors(talk.say(m.Text("x"), now))
+        assert error.code == "rate_limited"
     effects = talk.say(m.Text("x"), 2.0)
     assert of(CancelUtterance, effects) == [CancelUtterance(101)]
     assert effects[-1] == Close(1008, "rate limits were broken repeatedly")

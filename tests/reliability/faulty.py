@@ -2,7 +2,7 @@
 
 Signs in a text and what they do (``WaveRunner`` sets pace and sound):
   open, text, step, decode  raise in that call for this utterance alone, or return its fault
-  batch     the whole decode call raises, whoever else is in it
+  batch     the whole decode call raises, whoever else is in it;  memory: for want of memory
   lock      each decoding keeps the interpreter to itself for 50 ms
   oom       opening finds no memory
   nan, inf, loud            the sound of this one chunk is none
@@ -90,6 +90,8 @@ class FaultyRunner(WaveRunner):
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         if any("{batch}" in self._spoken(chunk) for chunk in chunks):
             raise RuntimeError("the batch broke")
+        if any("{memory}" in self._spoken(chunk) for chunk in chunks):
+            raise MemoryError("no room for this batch")
         if any("{lock}" in self._spoken(chunk) for chunk in chunks):
             ctypes.PyDLL(None).usleep(HELD)  # a call that does not let go of it
         made = super().decode(chunks)

@@ -103,12 +103,14 @@ def test_an_end_before_the_first_sound_is_told_and_the_session_goes_on() -> None
     run(main())
 
 
-def test_a_batch_that_breaks_costs_those_in_it_and_nobody_after() -> None:
+@pytest.mark.parametrize("sign", ["batch", "memory"])
+def test_a_batch_that_breaks_costs_those_in_it_and_nobody_after(sign: str) -> None:
     async def main() -> None:
         async with live_server(FaultyRunner()) as url:
             url += "/v1/session"
-            failed = await fails(url, "The {batch} breaks.")
+            failed = await fails(url, f"The {{{sign}}} breaks.")
             assert failed.code == "engine_error"
+            assert failed.unheard_text.endswith(" breaks.")
             await asyncio.gather(*(hears(url, text) for text in BYSTANDERS))
 
     run(main())

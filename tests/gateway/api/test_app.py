@@ -34,6 +34,12 @@ def test_models_and_voices_are_listed() -> None:
         ("/nowhere", "GET", 404),
         (SPEECH, "GET", 405),
         ("/v1/models", "POST", 405),
+        ("/v1/voices", "POST", 405),  # nobody can bring a voice along
+        ("/v1/audio/voices", "POST", 405),
+        ("/v1/audio/voices", "PUT", 405),
+        ("/v1/audio/voice_consents", "POST", 404),
+        ("/v1/voices/add", "POST", 404),
+        ("/voices/clone", "POST", 404),
     ],
 )
 def test_wrong_paths_and_methods_have_the_same_shape(path: str, method: str, status: int) -> None:
