@@ -92,16 +92,25 @@ def test_wrong_requests(
     assert "Traceback" not in caplog.text
 
 
-def test_a_second_request_behind_the_first_is_not_served() -> None:
+@pytest.mark.parametrize("first", [get("/healthz", headers=""), get()], ids=["plain", "upgrade"])
+@pytest.mark.parametrize("second", [get("/metrics", headers=""), b"\xff\xff"], ids=["GET", "noise"])
+def test_a_second_request_behind_the_first_is_not_served(
+    first: bytes, second: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What follows a request at once and is no frame ends the connection, before its answer or
+    behind it."""
+
     async def main() -> None:
         async with gateway() as running:
-            twice = get("/healthz", headers="") + get("/metrics", headers="")
-            answer = await ask(running, twice)
-            assert answer.startswith(b"HTTP/1.1 200 ")
-            assert answer.count(b"HTTP/1.1") == 1
+            answer = await ask(running, first + second)
+            assert not answer or answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 101 "))
+            assert answer.count(b"HTTP/1.1") == bool(answer)
             assert b"playhead_" not in answer
+            await eventually(lambda: running.server.caps.total == 0)
 
-    uvloop.run(main())
+    with caplog.at_level(logging.WARNING):
+        uvloop.run(main())
+    assert "Traceback" not in caplog.text
 
 
 def test_dripping_headers_do_not_keep_others_out() -> None:
