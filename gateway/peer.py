@@ -164,9 +164,7 @@ class Peer(ServerConnection):
     def _feed(self, data: bytes) -> None:
         super().data_received(data)
         if self.request is not None and self.response is None and self.protocol.eof_sent:
-            # What came behind its request was no frame: there is nobody to answer any more, and
-            # the library would try.
-            self.protocol.state = State.CLOSED
+            self.protocol.state = State.CLOSED  # else the library answers, after its own end
             self.transport.close()
         # The library answers pings by itself; unread pongs would pile up without bound.
         if self.unsent > self.max_unsent:

@@ -178,3 +178,20 @@ def test_it_is_spoken_when_no_frame_is_left_nor_will_come() -> None:
     assert stream(ended=True, ready=3, taken=3).spoken
     assert not stream(ended=False, ready=3, taken=3).spoken
     assert not stream(ended=True, ready=3, taken=2).spoken
+
+
+def test_words_lie_within_what_is_known_of_the_text() -> None:
+    def told(*ends: int, error: str | None = None) -> StepResult:
+        words = tuple(Word("a", 0, 0, end) for end in ends)
+        return StepResult(1, 1, False, False, False, words=words, error=error)
+
+    one = stream()
+    assert one.fault(told(10**9)) is None, "nobody has told of its text"
+    one.expect("", Longest(), 0.08)
+    assert one.fault(told()) is None
+    assert "beyond the end" in str(one.fault(told(1)))
+    one.expect("ab", Longest(), 0.08)
+    one.expect("c", Longest(), 0.08)
+    assert one.fault(told(1, 3)) is None
+    assert "beyond the end" in str(one.fault(told(4, 3)))
+    assert one.fault(told(1, error="broke")) == "broke"
