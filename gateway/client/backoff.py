@@ -27,8 +27,9 @@ def pauses(draw: Callable[[], float]) -> Iterator[float]:
 
 
 def reaches() -> Iterator[float]:
-    """Seconds for the other machine to take each attempt. That is its kernel's work, which a busy
-    server does not delay: what takes longer was sent into nothing."""
+    """Seconds for the other machine to take each attempt: for its name to be looked up and its
+    kernel to answer, neither of which a busy server delays. What takes longer was sent into
+    nothing."""
     reach = REACH
     while True:
         yield reach

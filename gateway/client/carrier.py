@@ -48,6 +48,7 @@ class Carrier:
     ) -> None:
         self.moves = moves  # to another server, when the session cannot go on at this one
         self.on_moved: Callable[[float], None] = lambda _: None
+        self.awaiting: Callable[[], bool] = lambda: False  # whether the server owes something
         self.lost_reason: str | None = None  # why the last move was made, if the server said
         self.seq = 0  # highest contiguous number seen
         self.ready = ready
@@ -138,7 +139,8 @@ class Carrier:
         await self._link.close()
 
     async def _exchange(self, deliver: Deliver) -> None:
-        tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._link.watch())]
+        watching = self._link.watch(lambda: self.awaiting())
+        tasks = [asyncio.create_task(self._write()), asyncio.create_task(watching)]
         try:
             while True:
                 message = await self._link.receive()

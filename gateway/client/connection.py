@@ -57,11 +57,11 @@ async def connect(
     ``start_threshold`` then only tells the server what to expect. ``on_event`` gets warnings,
     errors and the notice of a shutdown; without it they are logged.
 
-    A socket that drops is replaced, and so is one that is in use and has answered nothing for seven
-    seconds; the session goes on. With ``recover`` a session that cannot go on where it is, because
-    its server goes away or has lost it, goes on at whatever server ``url`` leads to: ``on_event``
-    gets a :class:`Moved`, and what had not arrived is spoken again from the last word that had
-    begun to. Without it everything live fails then.
+    A socket that drops is replaced, and so is one over which nothing has come for seven seconds
+    while an utterance was unfinished; the session goes on. With ``recover`` a session that cannot
+    go on where it is, because its server goes away or has lost it, goes on at whatever server
+    ``url`` leads to: ``on_event`` gets a :class:`Moved`, and what had not arrived is spoken again
+    from the last word that had begun to. Without it everything live fails then.
 
     Raises :class:`~playhead.client.errors.ConnectionFailed` when no session comes about within
     ``timeout`` seconds, :class:`~playhead.client.errors.ServerError` when the server refuses the

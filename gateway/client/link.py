@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from playhead.client.errors import ConnectionFailed, ConnectionLost, server_error
+from playhead.client.reach import Reached, came, direct, secured
 from playhead.client.vigil import PATIENCE, Vigil
 from playhead.engine.clock import monotonic
 from playhead.gateway.hush import hushed
@@ -20,7 +22,6 @@ from playhead.gateway.messages import (
     ServerMessage,
 )
 from playhead.gateway.protocol import Encoding, ProtocolError, Wire
-from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as websocket_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
@@ -65,19 +66,21 @@ class Link:
     protocol does not know.
     """
 
-    def __init__(self, socket: ClientConnection, wire: Wire) -> None:
+    def __init__(self, socket: Reached, wire: Wire) -> None:
         self._socket = socket
         self._wire = wire
         self._vigil = Vigil(monotonic())
         self._used = asyncio.Event()
 
-    async def watch(self) -> None:
+    async def watch(self, awaiting: Callable[[], bool]) -> None:
         """Drop the connection when it is used and nothing comes over it any more: :meth:`receive`
-        raises then. Ends with the connection."""
+        raises then. Ends with the connection. ``awaiting``: whether the server owes something; it
+        becomes so by a message and no other way."""
         with contextlib.suppress(ConnectionClosed):
             while True:
                 self._used.clear()
-                wait = self._vigil.wait(monotonic())
+                self._vigil.came(self._socket.came)
+                wait = self._vigil.wait(monotonic(), awaiting())
                 if wait is None:
                     await self._used.wait()
                 elif wait > 0:
@@ -87,13 +90,21 @@ class Link:
 
     async def _ask(self) -> None:
         asked = monotonic()
+        answer = asyncio.create_task(self._answered())
         try:
-            async with asyncio.timeout(PATIENCE):
-                await (await self._socket.ping())
-            self._vigil.answered(monotonic())
-        except TimeoutError:
-            if self._vigil.lost(asked, monotonic()):
+            if await came(answer, PATIENCE):
+                await answer
+                self._vigil.came(monotonic())
+                return
+            self._vigil.came(self._socket.came)
+            if self._vigil.lost(asked):
                 self._socket.transport.abort()
+        finally:
+            answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
+
+    async def _answered(self) -> None:
+        await (await self._socket.ping())
 
     async def send(self, message: ClientMessage) -> None:
         """Send one message. Raises :class:`ConnectionLost` when the socket is gone."""
@@ -149,40 +160,28 @@ async def dial(address: Address, hello: Hello, *, reach: float | None = None) ->
         raise ConnectionFailed(f"{address.url} hung up: {lost}") from None
 
 
-class _Reached(ClientConnection):
-    """Tells when the other machine has taken the connection."""
-
-    def __init__(self, *args: Any, there: asyncio.Event, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._there = there
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It has."""
-        super().connection_made(transport)
-        self._there.set()
-
-
-async def _reached(address: Address, reach: float | None) -> ClientConnection:
+async def _reached(address: Address, reach: float | None) -> Reached:
     """An attempt that began before this machine's address changed, or while a cable was out, never
     ends: others are needed beside the patience with a server that is busy."""
     there = asyncio.Event()
     opening = asyncio.create_task(_open(address, there))
     opening.add_done_callback(lambda _: there.set())
+    arriving = asyncio.create_task(there.wait())
     try:
-        async with asyncio.timeout(reach):
-            await there.wait()
+        if reach is not None and direct(address.url) and not await came(arriving, reach):
+            raise ConnectionFailed(f"{address.url} was not reached within {reach:g} s")
         return await opening
-    except TimeoutError:
-        raise ConnectionFailed(f"{address.url} was not reached within {reach:g} s") from None
     finally:
+        arriving.cancel()
         opening.cancel()
 
 
-async def _open(address: Address, there: asyncio.Event) -> ClientConnection:
+async def _open(address: Address, there: asyncio.Event) -> Reached:
     try:
-        return await websocket_connect(
+        connection = await websocket_connect(
             address.url,
-            create_connection=cast("type[ClientConnection]", partial(_Reached, there=there)),
+            create_connection=cast("type[Reached]", partial(Reached, there=there)),
+            ssl=secured(address.url, there),
             subprotocols=[cast(Subprotocol, f"playhead.v1.{address.encoding}")],
             logger=hushed("playhead.client.websocket"),
             compression=None,  # audio does not shrink, and inflating costs a copy
@@ -191,6 +190,7 @@ async def _open(address: Address, there: asyncio.Event) -> ClientConnection:
             close_timeout=1.0,
             additional_headers=None if address.key is None else _bearer(address.key),
         )
+        return cast(Reached, connection)
     except InvalidStatus as refused:
         response = refused.response
         after = response.headers.get("Retry-After")

@@ -13,6 +13,11 @@ class Pings:
     def __init__(self) -> None:
         self._waiting: dict[float, asyncio.Future[float]] = {}
 
+    @property
+    def waiting(self) -> bool:
+        """Whether any is without its answer."""
+        return bool(self._waiting)
+
     def open(self, now: float) -> Ping:
         """The message to send at ``now``; then :meth:`wait` for it."""
         ping = Ping(1000 * now)

@@ -2,8 +2,9 @@
 monotonic seconds.
 
 A cable that is pulled, or a phone that leaves the house and has another address, closes no socket:
-the kernel sends into nothing for many minutes. While something is going on, silence is worth a
-question; a session in which nothing happens asks nothing, since its loss costs nobody anything.
+the kernel sends into nothing for many minutes. While an utterance is unfinished, or messages have
+just been exchanged, silence is worth a question; a session in which nothing happens asks nothing,
+since its loss costs nobody anything.
 """
 
 from typing import Final
@@ -32,18 +33,18 @@ class Vigil:
         """A message has come."""
         self._alive = self._used = now
 
-    def answered(self, now: float) -> None:
-        """The other side has answered a question: it is there, which is no use of it."""
-        self._alive = now
+    def came(self, at: float) -> None:
+        """Bytes came at ``at``: the other side is there, which is no use of it."""
+        self._alive = max(self._alive, at)
 
-    def wait(self, now: float) -> float | None:
-        """Seconds until it is to be asked, 0 for now; None: not before something is said."""
-        if now - self._used >= IN_USE:
+    def wait(self, now: float, awaiting: bool) -> float | None:
+        """Seconds until it is to be asked, 0 for now; None: not before something is said.
+        ``awaiting``: something is to come, so that it is in use however long nothing is said."""
+        if not awaiting and now - self._used >= IN_USE:
             return None
         return max(0.0, self._alive + SILENCE - now)
 
-    def lost(self, asked: float, now: float) -> bool:
-        """Whether a question of ``asked`` has had its time and nothing at all has come since. Not
-        when ``now`` is much later than that: then this process stood still, and what came
-        meanwhile has not been read yet."""
-        return self._alive <= asked and PATIENCE <= now - asked < 1.5 * PATIENCE
+    def lost(self, asked: float) -> bool:
+        """Whether nothing at all has come since ``asked``: not even a part of what the answer to
+        the question of that time waits behind."""
+        return self._alive <= asked

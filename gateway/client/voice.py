@@ -34,11 +34,7 @@ class Voice:
     """
 
     def __init__(
-        self,
-        carrier: Carrier,
-        reporter: Reporter,
-        on_event: Callable[[Event], None],
-        clock: Clock,
+        self, carrier: Carrier, reporter: Reporter, on_event: Callable[[Event], None], clock: Clock
     ) -> None:
         self.ready = ready = carrier.ready  # the server's first answer: voices, formats, limits
         self._format = Format(ready.codec, ready.sample_rate, ready.pre_skip, ready.packet_samples)
@@ -54,7 +50,7 @@ class Voice:
         self._pings = Pings()
         self._ended: PlayheadError | None = None
         self._move = Relocation(carrier, self._player, self._live, self._by_epoch)
-        carrier.on_moved = self._on_moved
+        carrier.on_moved, carrier.awaiting = self._on_moved, self._awaiting
 
     # ------------------------------------------------------------ speaking
 
@@ -266,6 +262,9 @@ class Voice:
             self._over(utterance, ending)
             self.script_changed()
         self._move.leave_if_idle()
+
+    def _awaiting(self) -> bool:
+        return any(each.script.started for each in self._live.values()) or self._pings.waiting
 
     def _on_moved(self, now: float) -> None:
         self.ready = self._carrier.ready
