@@ -1,9 +1,10 @@
 """Events and freed utterances come out once, in order; reports are added up at the end."""
 
 import numpy as np
+import pytest
 from doubles import HZ, request
 from playhead.engine.anchor import Counters
-from playhead.engine.events import Outbox, Tally, broken, died
+from playhead.engine.events import Outbox, Tally, broken, died, unheard
 from playhead.engine.lead import LeadLearner, LeadLimits
 from playhead.engine.playhead import Playhead
 from playhead.engine.stream import Stream
@@ -74,3 +75,21 @@ def test_an_engine_that_ends_is_no_secret() -> None:
     assert (told.utterance, told.reason, told.samples) == (7, Finish.FAILED, 1_920)
     assert (told.code, told.message) == ("engine_error", "the engine stopped: RuntimeError")
     assert told.retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ({}, True),
+        ({"ready": 1}, False),  # there is sound
+        ({"warned": True}, False),  # the model has said why
+        ({"ended": False}, False),
+        ({"speakable": False}, False),  # nobody expects a sound
+    ],
+)
+def test_an_end_without_a_sound_is_told_unless_it_was(state: dict[str, object], told: bool) -> None:
+    stream = Stream(request(7), Playhead(HZ, 0.0), LeadLearner(LeadLimits()))
+    for name, value in {"ended": True, "speakable": True, **state}.items():
+        setattr(stream, name, value)
+    found = [(warning.utterance, warning.code) for warning in unheard(stream)]
+    assert found == ([(7, "unspeakable_text")] if told else [])
