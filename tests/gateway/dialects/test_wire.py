@@ -87,14 +87,26 @@ def test_rates() -> None:
     assert fault(wire.rate_of, "rate", 16_000, "alaw").expected == "rate: one of 8000"
 
 
-@pytest.mark.parametrize("good", ["", "c1", "a" * wire.MOST_NAME, "Gespräch 7/8", "会話"])
+@pytest.mark.parametrize(
+    "good",
+    [
+        *("", "c1", "a" * wire.MOST_NAME, "Gespräch 7/8", "会話"),
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # a family, joined
+        *("n\u00b0\u00a07", "n\u00b0\u202f7", "Ge\u00adspr\u00e4ch"),  # spaces, a soft hyphen
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # a Persian word, not joined
+        *("\ue000", "\U000e1234", "\u3000"),  # private, not assigned yet, wide
+    ],
+)
 def test_names_of_the_clients_own(good: str) -> None:
     assert wire.label({"name": good}, "name") == good
 
 
 @pytest.mark.parametrize(
     "bad",
-    ["a" * (wire.MOST_NAME + 1), "a\r\nb", "a\0", "\x1b[31m", "\u202e", "\ud800", 7, ["a"], {}],
+    [
+        *("a" * (wire.MOST_NAME + 1), "a\r\nb", "a\0", "\x1b[31m", "a\x85b", "\x9b31m", "\x7f"),
+        *("\u2028", "\u2029", "\u202e", "\u2066", "\u200f", "\u061c", "\ud800", 7, ["a"], {}),
+    ],
 )
 def test_names_that_are_none(bad: object) -> None:
     with pytest.raises(ProtocolError) as caught:
