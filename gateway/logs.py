@@ -16,6 +16,8 @@ from logging.handlers import QueueHandler
 from queue import Full, Queue
 from typing import Final, TextIO
 
+from playhead.gateway.access_offer import KEY_HEADERS, QUERY_FIELDS
+
 TEXT: Final = "text"
 JSON: Final = "json"
 FIELDS: Final = ("session", "utterance", "epoch", "node", "suppressed")
@@ -29,12 +31,22 @@ PATIENCE: Final = 1.0
 """Seconds that the end of the process waits for the last lines to be written."""
 
 _EXCEPTIONS: Final = logging.Formatter()
+_NAMES: Final = "|".join(
+    re.escape(name)
+    for name in sorted(
+        {*QUERY_FIELDS, *KEY_HEADERS, "api_key", "secret", "password"} - {"key", "authorization"}
+    )
+)
 _SECRETS: Final = re.compile(
-    r"(?i)(\bauthorization[\"']?\s*[=:]\s*[\"']?(?:(?:bearer|token|basic)\s+)?|\bbearer\s+|"
-    r"\b(?:api[-_]?key|x-api-key|token|ticket|secret|password)[\"']?\s*[=:]\s*[\"']?)"
+    r"(?i)((?<![a-z])authorization[\"']?\s*[=:]\s*(?:b?[\"'])?"
+    r"(?:(?:bearer|token|basic|digest)\s+)?|"
+    rf"\bbearer\s+|[?&]key=|\(b?[\"'](?:{_NAMES})[\"'],\s*b?[\"']|"
+    rf"(?<![a-z])(?:{_NAMES})[\"']?\s*[=:]\s*(?:b?[\"'])?)"
+    # Sentences of our own: "token: a string", "the bearer token is missing".
+    r"(?!(?:an?|at|expected|is|missing|must|one|token)(?:[\s.,;:]|$))"
     r"[^\s\"'&,;}]+"
 )
-_OURS: Final = re.compile(r"(\bph_[a-z2-7]{8}_|\bpht_)[A-Za-z0-9_-]{16,}")
+_OURS: Final = re.compile(r"(ph_[a-z2-7]{8}_|pht_)[A-Za-z0-9_-]{16,}")
 """Keys and tickets of our own, wherever they stand (access_keys.py)."""
 
 

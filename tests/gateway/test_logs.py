@@ -80,6 +80,12 @@ def test_tracebacks_are_kept_without_secrets(root: logging.Logger, form: str) ->
         "GET /v1/session?ticket=hush HTTP/1.1",
         "Sec-WebSocket-Protocol: playhead.v1.json, playhead.ticket.pht_hush_hush-hush_hush",
         "xi-api-key is ph_abcdefgh_hush-hush_hush-hush",
+        "%22ph_abcdefgh_hush-hush_hush-hush%22",
+        "_ph_abcdefgh_hush-hush_hush-hush",
+        "xpht_hush_hush-hush_hush",
+        *("access_token=hush", "client_secret=hush", "single_use_token=hush", "auth_id=hush"),
+        *("GET /v1/session?key=hush HTTP/1.1", "('xi-api-key', 'hush')", "(b'token', b'hush')"),
+        *("Authorization: Digest hush", "token: b'hush'"),
     ],
 )
 def test_secrets_are_blotted_out(text: str) -> None:
@@ -88,7 +94,15 @@ def test_secrets_are_blotted_out(text: str) -> None:
 
 
 def test_what_is_no_secret_stays() -> None:
-    for text in ("tokens per second: 5", "the node=a1 is up", "no bearer", "ph_abcdefgh is known"):
+    for text in (
+        "tokens per second: 5",
+        "the node=a1 is up",
+        "no bearer",
+        "ph_abcdefgh is known",
+        "the bearer token is missing",
+        "token: expected a string",
+        "monkey=a",
+    ):
         assert logs.redact(text) == text
 
 
