@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from machine import PATIENCE, Kept, kept_waiting, undisturbed
+from machine import PATIENCE, kept_waiting, undisturbed
 from playhead.engine.clock import monotonic
 from playhead.loadgen.client import open_session
 from playhead.loadgen.habits import STRICT, Caller
@@ -18,6 +18,7 @@ from playhead.loadgen.scripted import Script, ScriptedServer
 from playhead.loadgen.shaping import Conditions
 from playhead.loadgen.turn import Turn
 
+TRIES = 5
 SEED = 6  # its network stops for the first time after 0.8 s
 
 
@@ -145,12 +146,17 @@ def caused(script: Script, conditions: Conditions) -> Counter[Cause]:
     return asyncio.run(talk())
 
 
-def assert_guilty(found: Counter[Cause], guilty: Cause, seconds: float, kept: Kept) -> None:
+def assert_guilty(script: Script, conditions: Conditions, guilty: Cause, seconds: float) -> None:
     """For so many seconds at least, and nobody else. Server, network and listener are one thread
     here: what the machine kept it waiting may count for anybody, and the listener may have missed
-    as much of the stall."""
+    as much of the stall. So it is looked at again while the machine kept it waiting for long."""
+    for _ in range(TRIES):
+        with kept_waiting() as kept:
+            found = caused(script, conditions)
+        if kept.in_turn < seconds / 2:
+            break
     others = sum(found.values()) - found[guilty]
-    assert found[guilty] > seconds - kept.in_turn, found
+    assert found[guilty] > max(0.0, seconds - kept.in_turn), found
     assert others < 0.05 + kept.in_turn, found
 
 
@@ -158,13 +164,9 @@ def test_a_stalled_network_is_found_guilty() -> None:
     # A chunk of 100 ms every 100 ms, 300 ms ahead, and a network that stops for 600 ms.
     steady = Script(tuple((max(0.0, 0.1 * n - 0.3), 2_400) for n in range(20)))
     conditions = Conditions(delay=0.01, stall_every=0.5, stall=(0.6, 0.6))
-    with kept_waiting() as kept:
-        found = caused(steady, conditions)
-    assert_guilty(found, Cause.NETWORK, 0.2, kept)
+    assert_guilty(steady, conditions, Cause.NETWORK, 0.2)
 
 
 def test_a_late_server_is_found_guilty_behind_the_same_network() -> None:
     late = Script(((0.0, 2_400), (0.4, 2_400)))
-    with kept_waiting() as kept:
-        found = caused(late, Conditions(delay=0.01))
-    assert_guilty(found, Cause.ENGINE, 0.25, kept)
+    assert_guilty(late, Conditions(delay=0.01), Cause.ENGINE, 0.25)

@@ -1,5 +1,7 @@
 """The generator proves itself, and the proof notices when it should fail."""
 
+import re
+
 import pytest
 from loadgen_kit import record
 from playhead.loadgen.listener import Stall
@@ -73,5 +75,9 @@ def test_the_generator_proves_itself() -> None:
     planted = findings["every planted stall, with its start and length"].detail
     # Milliseconds depend on what else this machine does; what a generator sees that is not late
     # itself does not.
-    assert planted.startswith("0 of 32 utterances have others")
+    told = re.match(
+        r"0 of 32 utterances have others(?:, and (\d+) while the generator was late)?;", planted
+    )
+    assert told, planted
+    assert int(told[1] or 0) <= 8, "it is late now and then, not always"
     assert findings["a freeze of 2 s is seen by those who were to start in it"].good

@@ -19,6 +19,7 @@ LISTENERS = 50
 CHANGES = """() => {
   window.changes_ = 0;  // of what is on the page, each before the next layout at the earliest
   window.numbers_ = 0;  // pictures that changed words or numbers as well; not the text's own words
+  window.words_ = 0;  // pictures that changed those
   const watch = new MutationObserver(() => { changes_ += 1; });
   watch.observe(document, {
     subtree: true, childList: true, characterData: true, attributes: true,
@@ -31,6 +32,7 @@ CHANGES = """() => {
     const outside = ({ target }) =>
       (target.closest ? target : target.parentElement).closest('#said') === null;
     if (made.some(outside)) numbers_ += 1;
+    if (!made.every(outside)) words_ += 1;
   });
 }"""
 
@@ -45,12 +47,12 @@ def measure(visit: StubVisit, seconds: float) -> dict[str, float]:
         return {metric["name"]: metric["value"] for metric in metrics}
 
     visit.page.evaluate(CHANGES)
-    visit.js("frames_.length = changes_ = numbers_ = 0")
+    visit.js("frames_.length = changes_ = numbers_ = words_ = 0")
     before = counters()
     visit.page.wait_for_timeout(1000 * seconds)
     visit.until("frames_.length >= 10")
     after = counters()
-    costs, changes, numbers = visit.js("[frames_, changes_, numbers_]")
+    costs, changes, numbers, words = visit.js("[frames_, changes_, numbers_, words_]")
     frames = len(costs)
     spent = {
         name[: -len("Duration")].lower(): 1000 * (after[name] - before[name]) / frames
@@ -64,8 +66,9 @@ def measure(visit: StubVisit, seconds: float) -> dict[str, float]:
         "p95": float(np.quantile(costs, 0.95)),
         "worst": float(max(costs)),
         "layouts_per_frame": layouts / frames,
-        "layouts_per_change": layouts / changes,
+        "layouts_per_change": layouts / max(1, changes),
         "numbers_per_second": numbers / passed,
+        "words_per_second": words / passed,
         **{f"{name}_per_frame": value for name, value in spent.items()},
     }
 
