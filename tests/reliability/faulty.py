@@ -84,8 +84,11 @@ class FaultyRunner(WaveRunner):
 
     def _endless(self, number: int) -> StepResult:
         state = self._texts[number]
+        end = len(state.text.rstrip(".")) + 1
         state.text += "." * (self.info.step_frames // FRAMES_PER_CHARACTER)
-        return replace(self._step(number), boundary=False, ended=False, hungry=False)
+        step = self._step(number)
+        words = tuple(replace(word, char_end=min(word.char_end, end)) for word in step.words)
+        return replace(step, words=words, boundary=False, ended=False, hungry=False)
 
     def decode(self, chunks: Sequence[ChunkWork]) -> list[Pcm | BaseException]:
         if any("{batch}" in self._spoken(chunk) for chunk in chunks):
