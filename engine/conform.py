@@ -1,7 +1,5 @@
 """What a model answers, held to what it was asked: a runner that breaks its contract costs whom it
 was asked for, never the books of the scheduler nor another listener. Pure.
-
-Where nothing but frames is told, which is most of the time, a whole batch is looked at at once.
 """
 
 import operator
@@ -17,7 +15,6 @@ ENDS = (Finish.COMPLETE, Finish.LENGTH_BUDGET)
 LATEST: Final = 2**53
 """Sample before which a word must start: what JSON can tell."""
 
-_FRAMES = operator.attrgetter("frames")
 _NONE: Final = ()
 _WRONG: Final = (TypeError, AttributeError, ValueError)
 """What comes of taking something for what it is not."""
@@ -32,13 +29,9 @@ def stepped(asked: Sequence[int], results: Sequence[StepResult], most: int) -> l
     cannot be true replaced by an error of that utterance alone. ``most``: frames that a step may
     give. Raises ``RuntimeError`` where they are not the answers to what was asked: nobody in the
     batch can be given his."""
-    if [result.utterance for result in results] != list(asked):
+    if len(results) != len(asked):
         raise mixed()
-    frames = list(map(_FRAMES, results))
-    counted = set(map(type, frames)) <= {int} and min(frames, default=0) >= 0
-    if counted and max(frames, default=0) <= most:
-        return [result if _plain(result) else _kept(result, most) for result in results]
-    return [_kept(result, most) for result in results]
+    return [answer(number, result, most) for number, result in zip(asked, results, strict=True)]
 
 
 def answer(asked: int, result: StepResult, most: int) -> StepResult:
