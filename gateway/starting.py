@@ -10,30 +10,26 @@ import json
 import math
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
 from playhead.engine import clock
 from playhead.engine.progress import Progress, Stage
 from playhead.engine.spread import Spread
+from playhead.gateway.acceptor import Acceptor, Handler
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.http import response
 from playhead.gateway.listen import Listeners
-from playhead.gateway.listener import BACKLOG
 
 RETRY_AFTER: Final = 2.0
 SPREAD: Final = 2.0
 """Share by which others are told to wait longer: the header has whole seconds, here 2 to 5."""
-MOST_OPEN: Final = 64
+MOST_OPEN: Final = 256
+"""At each port; further ones wait until there is room, or for the server."""
 MOST_HEAD: Final = 8 * 1024
 PATIENCE: Final = 2.0
 """Seconds for a handshake, a request and its answer together."""
-
-Handler = Callable[
-    [asyncio.StreamReader, asyncio.StreamWriter],
-    Coroutine[Any, Any, None],
-]
 
 
 def answer(head: bytes, stage: Stage, seconds: float, wait: float = RETRY_AFTER) -> bytes:
@@ -80,21 +76,20 @@ class _WaitingRoom:
         self.progress = Progress()
         self._guard = guard
         self._began = clock.monotonic()
-        self._open = 0
         self._spread = Spread(SPREAD)
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="playhead-waiting", daemon=True)
-        self._sockets: list[tuple[socket.socket, Handler, dict[str, Any]]] = []
+        self._ports: list[tuple[socket.socket, Handler, dict[str, Any]]] = []
 
     def open(self, listeners: Listeners) -> None:
         """Begin."""
         secure = self._guard.options(PATIENCE)
-        self._add(listeners.sessions, self._http, secure)
+        self._ports.append((listeners.sessions, self._http, secure))
         if listeners.http is not None:
-            self._add(listeners.http, self._http, secure)
+            self._ports.append((listeners.http, self._http, secure))
         if listeners.agent is not None:
-            self._add(listeners.agent, self._agent, {})
+            self._ports.append((listeners.agent, self._agent, {}))
         self._thread.start()
 
     def close(self) -> None:
@@ -103,49 +98,40 @@ class _WaitingRoom:
         self._thread.join()
         self._loop.close()
 
-    def _add(self, listener: socket.socket, handler: Handler, options: dict[str, Any]) -> None:
-        # A loop closes what it listens on; the server will want the original.
-        self._sockets.append((listener.dup(), handler, options))
-
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            for listener, handler, options in self._sockets:
-                server = await asyncio.start_server(
-                    handler, sock=listener, limit=MOST_HEAD, backlog=BACKLOG, **options
-                )
-                stack.callback(server.close)
-            await self._over.wait()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        if tasks:
-            await asyncio.wait(tasks, timeout=PATIENCE)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        acceptors = [
+            Acceptor(
+                listener,
+                handler,
+                most=MOST_OPEN,
+                patience=PATIENCE,
+                limit=MOST_HEAD,
+                options=options,
+            )
+            for listener, handler, options in self._ports
+        ]
+        for acceptor in acceptors:
+            acceptor.open()
+        await self._over.wait()
+        await asyncio.gather(*(acceptor.close() for acceptor in acceptors))
 
     async def _agent(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"down#{self.progress.stage.name}\n".encode())
         writer.close()
+        await writer.wait_closed()
 
     async def _http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._open >= MOST_OPEN:
-            writer.transport.abort()
-            return
-        self._open += 1
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._converse(reader, writer)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            writer.transport.abort()
-        finally:
-            self._open -= 1
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         seconds = clock.monotonic() - self._began
         writer.write(answer(head, self.progress.stage, seconds, self._spread(RETRY_AFTER)))
         await writer.drain()
+        if not head.startswith((b"GET ", b"HEAD ")) and writer.can_write_eof():
+            # A socket that is closed with a body unread is reset, and the answer may be lost.
+            writer.write_eof()
+            while await reader.read(MOST_HEAD):
+                pass
         writer.close()
         await writer.wait_closed()

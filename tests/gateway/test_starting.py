@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import ssl
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,16 +17,17 @@ from typing import Any
 
 import pytest
 import trustme
-from machine import AT_ONCE, PATIENCE
+from machine import AT_ONCE, PATIENCE, until
 from playhead.engine.progress import Stage
 from playhead.gateway import starting
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.listen import Listeners, listen
 from playhead.gateway.settings import Settings
-from playhead.gateway.starting import MOST_HEAD, MOST_OPEN, answer, waiting
+from playhead.gateway.starting import MOST_HEAD, _WaitingRoom, answer, waiting
 from ports import free_ports
 
 STAGE = Stage("capturing graphs", 0.4567)
+REQUEST = b"GET /readyz HTTP/1.1\r\n\r\n"
 
 
 def split(data: bytes) -> tuple[int, dict[str, str], str]:
@@ -63,7 +66,7 @@ def connect(listener: socket.socket) -> socket.socket:
     return socket.create_connection(listener.getsockname(), timeout=PATIENCE)
 
 
-def ask(listener: socket.socket, request: bytes = b"GET /readyz HTTP/1.1\r\n\r\n") -> bytes:
+def ask(listener: socket.socket, request: bytes = REQUEST) -> bytes:
     with connect(listener) as client:
         client.sendall(request)
         return b"".join(iter(lambda: client.recv(4096), b""))
@@ -104,6 +107,72 @@ def test_who_comes_late_is_left_for_the_server() -> None:
                 assert accepted.recv(100) == b"for the server"
 
 
+def test_nobody_of_a_crowd_that_meets_the_end_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        goes_on.wait(PATIENCE)
+
+    with opened() as listeners, contextlib.ExitStack() as clients:
+        room = _WaitingRoom(Guard(Settings()))
+        room.open(listeners)
+        ask(listeners.sessions)  # it is open
+        room._loop.call_soon_threadsafe(stand)
+        assert stands.wait(PATIENCE)
+        crowd = [clients.enter_context(connect(listeners.sessions)) for _ in range(100)]
+        for client in crowd:
+            client.sendall(REQUEST)
+        room._loop.call_soon_threadsafe(room._over.set)
+        goes_on.set()  # the loop finds all of them and its end in one turn
+        room.close()
+        serve_who_waits(listeners.sessions)
+        answers = [client.recv(12) for client in crowd]
+    assert set(answers) <= {b"HTTP/1.1 503", b"served"}
+    assert not told(caplog)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def serve_who_waits(listener: socket.socket) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.setblocking(True)
+                accepted.sendall(b"served")
+                accepted.recv(100)
+
+
+def test_who_sends_much_behind_the_request_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
+    request = b"POST /v1/audio/speech HTTP/1.1\r\nContent-Length: 500000\r\n\r\n" + bytes(500_000)
+    with opened() as listeners, waiting(listeners, Guard(Settings())):
+        assert split(ask(listeners.sessions, request))[0] == 503
+
+
+def test_who_says_nothing_does_not_keep_the_room_open(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", 0.1)
+    with opened() as listeners:
+        with waiting(listeners, Guard(Settings())):
+            client = connect(listeners.sessions)
+            until(lambda: not queued(listeners.sessions))
+        with client:
+            assert hung_up(client)
+    assert not told(caplog)
+
+
+def queued(listener: socket.socket) -> int:
+    """How many wait to be accepted: of a socket that listens, tcpi_unacked."""
+    return int.from_bytes(
+        listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)[24:28], sys.byteorder
+    )
+
+
 def test_a_fault_while_loading_closes_the_waiting_room() -> None:
     with opened() as listeners:
         with pytest.raises(ZeroDivisionError), waiting(listeners, Guard(Settings())):
@@ -121,11 +190,18 @@ def test_who_says_nothing_or_too_much_is_hung_up_on(monkeypatch: pytest.MonkeyPa
         assert split(ask(listeners.sessions))[0] == 503
 
 
-def test_there_is_room_for_so_many() -> None:
+def test_who_finds_no_room_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "MOST_OPEN", 4)
+    monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
     with opened() as listeners, waiting(listeners, Guard(Settings())):
-        idle = [connect(listeners.sessions) for _ in range(MOST_OPEN)]
+        idle = [connect(listeners.sessions) for _ in range(4)]
         with connect(listeners.sessions) as client:
-            assert hung_up(client)
+            client.sendall(REQUEST)
+            until(lambda: queued(listeners.sessions) == 1)
+            idle.pop().close()
+            assert client.recv(12) == b"HTTP/1.1 503"
+        assert listeners.http is not None
+        assert split(ask(listeners.http))[0] == 503  # has room of its own
         for one in idle:
             one.close()
 
@@ -145,7 +221,7 @@ def test_tls_is_spoken_where_it_is_asked_for(tmp_path: Path) -> None:
         connect(listeners.sessions) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
-        client.sendall(b"GET /readyz HTTP/1.1\r\n\r\n")
+        client.sendall(REQUEST)
         assert client.recv(12) == b"HTTP/1.1 503"
 
 
