@@ -1,4 +1,4 @@
-"""Where a client may put its key or ticket, and where it must not. Pure.
+"""What a request shows, out of the places of ``access_places``. Pure.
 
 Keys go into headers: ``Authorization: Bearer KEY`` (RFC 6750 section 2.1; ``Token KEY`` is the
 same), ``X-API-Key``, ``xi-api-key``, ``kyutai-api-key``. A browser's WebSocket can send none of
@@ -12,21 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from playhead.gateway.access_keys import KEY_PREFIX, TICKET_PREFIX
+from playhead.gateway.access_places import Use, Where, canonical, names
 
 SCHEMES: Final = ("bearer", "token")
-KEY_HEADERS: Final = ("x-api-key", "xi-api-key", "kyutai-api-key")
-PROTOCOL_PREFIXES: Final = ("playhead.ticket.", "openai-insecure-api-key.")
-PROTOCOL_BEFORE: Final = ("token", "bearer")
+KEY_HEADERS: Final = {name.lower() for name in names(Where.HEADER, Use.KEY)} - {"authorization"}
+PROTOCOL_PREFIXES: Final = names(Where.PROTOCOL, Use.KEY)
+PROTOCOL_BEFORE: Final = names(Where.PROTOCOL_NEXT, Use.KEY)
 """Subprotocols after which the next one is the secret (Deepgram's clients in browsers)."""
-QUERY_FIELDS: Final = frozenset(
-    {
-        *("ticket", "key", "api_key", "apikey", "api-key", "xi-api-key", "token", "access_token"),
-        *("authorization", "single_use_token", "auth_id"),
-    }
-)
+QUERY_FIELDS: Final = {canonical(name) for name in names(Where.QUERY, Use.TICKET)}
 MAX_FIELDS: Final = 64
 
 
@@ -82,7 +78,7 @@ def _in_protocols(value: str) -> list[str]:
 
 
 def _in_path(path: str) -> list[str]:
-    parts = path.split("/")
+    parts = unquote(path).split("/")
     if any(part.startswith(KEY_PREFIX) for part in parts):
         raise Misplaced("an API key must not stand in a URL")
     return [parts[-1]] if parts[-1].startswith(TICKET_PREFIX) else []
@@ -93,9 +89,9 @@ def _in_query(query: str) -> list[str]:
         fields = parse_qsl(query, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise Misplaced("the query has too many fields") from None
-    named = [value for name, value in fields if name.lower() in QUERY_FIELDS]
+    named = [value for name, value in fields if canonical(name) in QUERY_FIELDS]
     if any(value and not value.startswith(TICKET_PREFIX) for value in named) or any(
-        value.startswith(KEY_PREFIX) for _, value in fields
+        text.startswith(KEY_PREFIX) for field in fields for text in field
     ):
         raise Misplaced("an API key must not stand in a URL")
     return [value for value in named if value]

@@ -9,14 +9,13 @@ import contextlib
 import copy
 import json
 import logging
-import re
 import threading
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler
 from queue import Full, Queue
 from typing import Final, TextIO
 
-from playhead.gateway.access_offer import KEY_HEADERS, QUERY_FIELDS
+from playhead.gateway.redact import redact
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -31,29 +30,6 @@ PATIENCE: Final = 1.0
 """Seconds that the end of the process waits for the last lines to be written."""
 
 _EXCEPTIONS: Final = logging.Formatter()
-_NAMES: Final = "|".join(
-    re.escape(name)
-    for name in sorted(
-        {*QUERY_FIELDS, *KEY_HEADERS, "api_key", "secret", "password"} - {"key", "authorization"}
-    )
-)
-_SECRETS: Final = re.compile(
-    r"(?i)((?<![a-z])authorization[\"']?\s*[=:]\s*(?:b?[\"'])?"
-    r"(?:(?:bearer|token|basic|digest)\s+)?|"
-    rf"\bbearer\s+|[?&]key=|\(b?[\"'](?:{_NAMES})[\"'],\s*b?[\"']|"
-    rf"(?<![a-z])(?:{_NAMES})[\"']?\s*[=:]\s*(?:b?[\"'])?)"
-    # Sentences of our own: "token: a string", "the bearer token is missing".
-    r"(?!(?:an?|at|expected|is|missing|must|one|token)(?:[\s.,;:]|$))"
-    r"[^\s\"'&,;}]+"
-)
-_OURS: Final = re.compile(r"(ph_[a-z2-7]{8}_|pht_)[A-Za-z0-9_-]{16,}")
-"""Keys and tickets of our own, wherever they stand (access_keys.py)."""
-
-
-def redact(text: str) -> str:
-    """``text`` without our keys and tickets, and without what follows ``Bearer``, ``token=``,
-    ``api_key:`` and their like."""
-    return _OURS.sub(r"\1***", _SECRETS.sub(r"\1***", text))
 
 
 class RateLimit(logging.Filter):
@@ -153,11 +129,13 @@ class JsonFormatter(logging.Formatter):
             "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": redact(record.getMessage()),
+            "message": record.getMessage(),
             **_fields(record),
         }
         if record.exc_text:
-            line["exception"] = redact(record.exc_text)
+            line["exception"] = record.exc_text
+        for name, value in line.items():
+            line[name] = redact(value) if isinstance(value, str) else value
         return json.dumps(line, ensure_ascii=False)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import msgpack
+from playhead.gateway.redact import is_secret, redact
 
 
 class ProtocolError(Exception):
@@ -50,14 +51,22 @@ class Bounds:
 MOST_DIGITS = 20
 """Digits of a whole number that is read: 2^53 has 16, and reading takes the square of them."""
 _CONTAINERS = (dict, list)
+_LOOKED_AT = 1024  # characters of a peer's string: a key that begins in those shown ends in these
 _SMALL = 1024  # bytes in which there is no room for a flood of containers
 # An unclosed string reaches to the end: trying again at each of its quotes would take the square.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 
 
 def shorten(text: str, most: int = 40) -> str:
-    """A peer's string as it may stand in an error: printable ASCII, quoted, short."""
-    return ascii(text if len(text) <= most else text[:most] + "...")
+    """A peer's string as it may stand in an error: printable ASCII, quoted, short, and without what
+    looks like a key: it may have come into the wrong field."""
+    told = redact(text[:_LOOKED_AT])
+    return ascii(told if len(told) <= most else told[:most] + "...")
+
+
+def wrong(field: str, shown: str) -> str:
+    """What is wrong with a field whose value is ``shown``: not that value where it is a secret."""
+    return f"{field} cannot be used" if is_secret(field) else f"{field} is {shown}"
 
 
 def bad_message(

@@ -12,7 +12,7 @@ from typing import Any
 from playhead.engine.types import Lane, ListenerState
 from playhead.gateway import messages as m
 from playhead.gateway.limits import Limits
-from playhead.gateway.protocol_parse import ProtocolError, shorten
+from playhead.gateway.protocol_parse import ProtocolError, shorten, wrong
 
 #: Largest integer that every JSON reader holds exactly (RFC 8259, section 6).
 SAFE = 2**53 - 1
@@ -133,7 +133,7 @@ class Spec:
                 checked[name] = kind(value)
             except Unfit as fault:
                 raise ProtocolError(
-                    fault.code, f"{name} is {describe(value)}", f"{name}: {fault.expected}", name
+                    fault.code, wrong(name, describe(value)), f"{name}: {fault.expected}", name
                 ) from None
         return self.cls(**checked)
 

@@ -14,7 +14,6 @@ from playhead.gateway.access import Access, Denied
 from playhead.gateway.access_gate import TICKETS_PATH, Gate
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.access_watch import watch
-from playhead.gateway.agent import node_header
 from playhead.gateway.arrivals import Arrivals
 from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
 from playhead.gateway.commons import Commons
@@ -22,6 +21,7 @@ from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
 from playhead.gateway.dialects.adapter import DialectConnection
 from playhead.gateway.door import EngineDoor
+from playhead.gateway.handshake import answered
 from playhead.gateway.http import METRICS_PATH, HttpSite, Page, Readiness, load_pages
 from playhead.gateway.hub import Hub
 from playhead.gateway.hush import hushed
@@ -112,7 +112,7 @@ class GatewayServer:
             logger=hushed("websockets.server"),
             subprotocols=_SUBPROTOCOLS,
             select_subprotocol=_select_subprotocol,
-            process_response=node_header(settings.node),
+            process_response=answered(settings.node),
             compression=None,
             server_header="playhead",
             open_timeout=settings.open_timeout,

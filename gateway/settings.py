@@ -13,6 +13,7 @@ from typing import Any, Final
 from playhead.engine.lead import LeadLimits, parse_lead
 from playhead.engine.types import Urgency
 from playhead.gateway import config_file, logs
+from playhead.gateway.redact import redact
 from playhead.gateway.settings_values import boolean as _boolean
 from playhead.gateway.settings_values import choice as _choice
 from playhead.gateway.settings_values import node as _node
@@ -36,7 +37,11 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class SettingsError(ValueError):
-    """A flag or environment variable that cannot be used; the message names it."""
+    """A flag or environment variable that cannot be used; the message names it, and shows no
+    secret that was given for it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redact(message))
 
 
 def _http_port(text: str) -> int:

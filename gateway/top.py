@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from playhead.engine.clock import monotonic
+from playhead.gateway.redact import redact
 from playhead.gateway.roster import MOST_ROWS
 from playhead.gateway.top_figures import Figures, Look, figures, look
 from playhead.gateway.top_rows import Row, least_slack, parse
@@ -207,7 +208,7 @@ def run(args: argparse.Namespace) -> int:
     first = screen.look()
     if all(isinstance(each, str) for each in first.values()):
         for server, reason in first.items():
-            print(f"playhead top: {server} {reason}", file=sys.stderr)
+            print(redact(f"playhead top: {server} {reason}"), file=sys.stderr)
         return 1
     console = Console()
     if args.once:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from playhead.engine.lead import parse_lead
 from playhead.engine.types import Urgency
+from playhead.gateway.redact import redact
 from playhead.loadgen.arrivals import trace
 from playhead.loadgen.frontier import LEARNED
 from playhead.loadgen.habits import MIXES
@@ -23,7 +24,10 @@ _RULES = {"nari": SpeaksAfter.PIECE, "voxserve-stream": SpeaksAfter.START}
 
 
 class UsageError(ValueError):
-    """The command line cannot be acted upon; the message says why."""
+    """The command line cannot be acted upon; the message says why, and shows no secret."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redact(message))
 
 
 def add_rates(parser: argparse.ArgumentParser) -> None:

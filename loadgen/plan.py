@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from playhead.gateway.protocol import Encoding
+from playhead.gateway.redact import redact
 from playhead.loadgen.arrivals import BURSTY, constant, gamma, poisson
 from playhead.loadgen.habits import MIXES, Mix
 from playhead.loadgen.texts import Kind, draw
@@ -102,8 +103,10 @@ class Plan:
         return f"{who}-rate-{self.rate:g}-seed-{self.seed}"
 
     def as_json(self) -> dict[str, Any]:
-        """For the head of the file; the trace's times are in the records anyway."""
-        return {**asdict(self), "trace": len(self.trace)}
+        """For the head of the file, without what addresses hold of secrets; the trace's times are
+        in the records anyway."""
+        url, *also = (redact(each) for each in (self.url, *self.also))
+        return {**asdict(self), "url": url, "also": also, "trace": len(self.trace)}
 
 
 @dataclass(frozen=True, slots=True)

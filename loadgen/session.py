@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from playhead.engine.clock import monotonic
+from playhead.gateway.redact import redact
 from playhead.loadgen.habits import Caller
 from playhead.loadgen.reporting import Link
 from playhead.loadgen.turn import Turn
@@ -20,9 +21,9 @@ class SessionError(Exception):
     """No session came about. ``fault`` names the reason for the record."""
 
     def __init__(self, fault: str, message: str) -> None:
-        super().__init__(message)
         self.fault = fault
-        self.message = message
+        self.message = redact(message)  # goes into a file
+        super().__init__(self.message)
 
 
 class Session(Protocol):

@@ -27,8 +27,8 @@ CORE_ROOTS = (
 )
 SANS_IO_ROOTS = (  # prefixes
     *("protocol", "messages", "session", "effects", "heard", "outbox"),
-    *("access_keys", "access_offer", "access_quota", "access_tickets", "accepts", "flood", "hush"),
-    "pulse",
+    *("access_keys", "access_offer", "access_places", "access_quota", "access_tickets"),
+    *("accepts", "flood", "hush", "pulse", "redact"),
 )
 
 # Modules that block, wait, or talk to the world: never in a pure file.

@@ -55,6 +55,7 @@ class HttpListener:
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="warning",  # below DEBUG it tells whole requests
             access_log=False,
             server_header=False,
             backlog=512,

@@ -1,6 +1,5 @@
 """``POST /v1/audio/speech``: what may be asked, checked field by field. Pure."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -41,7 +40,8 @@ def parse_speech(body: bytes, facts: ServerFacts) -> SpeechRequest:
     unknown = sorted(given.keys() - _FIELDS.keys())
     if unknown:
         known = ", ".join(_FIELDS)
-        raise invalid(f"unknown field {shorten(unknown[0])}: expected {known}", unknown[0])
+        shown = shorten(unknown[0])
+        raise invalid(f"unknown field {shown}: expected {known}", shown[1:-1])
     for name in ("model", "input", "voice"):
         if given.get(name) is None:
             raise invalid(f"{name} is missing", name, "missing_required_parameter")
@@ -119,7 +119,7 @@ def _response_format(value: Any, facts: ServerFacts) -> str:
     if value in FORMATS and (value != "opus" or _has_opus(facts)):
         return str(value)
     served = ", ".join(name for name in FORMATS if name != "opus" or _has_opus(facts))
-    shown = json.dumps(value)[:40]
+    shown = shorten(value) if isinstance(value, str) else "of that type"
     known = value in (*UNSERVED, "opus") if isinstance(value, str) else False
     wrong = "is not made by this server" if known else "is not known"
     raise invalid(f"response_format {shown} {wrong}: expected {served}", "response_format")
@@ -143,7 +143,7 @@ def _speed(value: Any, facts: ServerFacts) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not SLOWEST <= value <= FASTEST:
         expected = f"expected a number from {SLOWEST:g} to {FASTEST:g}"
-        raise invalid(f"speed {json.dumps(value)[:40]} is not possible: {expected}", "speed")
+        raise invalid(f"speed {shorten(str(value))} is not possible: {expected}", "speed")
     return float(value)
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from playhead.gateway.messages import ErrorEvent, Failed
+from playhead.gateway.redact import redact
 
 
 class PlayheadError(Exception):
@@ -18,7 +19,7 @@ class ConnectionFailed(PlayheadError):
     def __init__(
         self, message: str, *, status: int | None = None, retry_after: float | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))  # its URL may hold a ticket or a password
         self.status = status
         self.retry_after = retry_after
 

@@ -21,9 +21,10 @@ class Opening:
     """What the client's upgrade request says. Header names are in lower case."""
 
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    subprotocols: tuple[str, ...] = ()
+    # Any of these may hold a key, which whatever prints this must not show.
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    subprotocols: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Refused(Exception):

@@ -11,7 +11,14 @@ from typing import Any
 
 from playhead.gateway.limits import Limits
 from playhead.gateway.messages import Text
-from playhead.gateway.protocol_parse import Bounds, ProtocolError, bad_message, parse_json, shorten
+from playhead.gateway.protocol_parse import (
+    Bounds,
+    ProtocolError,
+    bad_message,
+    parse_json,
+    shorten,
+    wrong,
+)
 from playhead.gateway.session import ServerFacts
 
 _LIMITS = Limits()
@@ -49,7 +56,7 @@ def missing(field: str, expected: str) -> ProtocolError:
 
 def bad_value(field: str, given: object, expected: str) -> ProtocolError:
     """A field has a value that cannot be used."""
-    return ProtocolError("bad_value", f"{field} is {shorten(str(given))}", expected, field)
+    return ProtocolError("bad_value", wrong(field, shorten(str(given))), expected, field)
 
 
 def string(given: Mapping[str, Any], field: str, default: str | None = None) -> str:

@@ -79,6 +79,14 @@ def test_bad_environment_names_the_variable() -> None:
         parse(PLAYHEAD_OPEN="maybe")
 
 
+def test_a_secret_in_the_wrong_setting_is_not_repeated() -> None:
+    key = "ph_abcdefgh_" + "hush" * 11
+    for variable, value in (("TWILIO_URL", "https://me:hush@voice.example"), ("OPEN", key)):
+        with pytest.raises(SettingsError, match=r"\*\*\*") as caught:
+            parse(**{f"PLAYHEAD_{variable}": value})
+        assert "hush" not in str(caught.value)
+
+
 def test_environment_booleans() -> None:
     assert parse(PLAYHEAD_OPEN="yes").open is True
     assert parse(PLAYHEAD_OPEN="0").open is False

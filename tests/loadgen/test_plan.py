@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from playhead.loadgen.plan import Plan, jobs
+from playhead.loadgen.session import SessionError
 from playhead.loadgen.texts import CODE_SWITCHING, Kind
 
 
@@ -52,6 +53,12 @@ def test_a_plan_tells_itself() -> None:
     assert made.length == 35.0
     assert made.listeners.name == "shaky"
     assert (made.as_json()["seed"], made.as_json()["trace"]) == (3, 2)
+
+
+def test_a_plan_tells_no_secret_of_its_addresses() -> None:
+    told = plan(url="ws://me:hush@h/v1", also=("ws://h/?ticket=hush",)).as_json()
+    assert (told["url"], told["also"]) == ("ws://***@h/v1", ["ws://h/?ticket=***"])
+    assert "hush" not in str(SessionError("unreachable", "cannot connect to ws://me:hush@h"))
 
 
 @pytest.mark.parametrize(
