@@ -88,7 +88,7 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
     """The accelerator's model, in this process. Raises :class:`StartError`."""
     tell("loading libraries", 0.0)
     try:
-        from playhead.engine.models.qwen3_tts import cuda_runner
+        from playhead.engine.models.qwen3_tts import cuda_runner, device_faults
     except ImportError as error:
         raise StartError(
             f"--model {settings.model} needs packages that are not installed ({error}): "
@@ -103,12 +103,12 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
             recordings=None if settings.clones is None else Path(settings.clones),
             tell=tell,
         )
-    except cuda_runner.MEMORY_ERROR as error:
+    except device_faults.MEMORY_ERROR as error:
         raise StartError(
             f"--slots {settings.slots} of --context {settings.context} do not fit the "
             f"accelerator's memory: lower one of them ({error})"
         ) from error
-    except cuda_runner.DeviceError as error:
+    except device_faults.DeviceError as error:
         raise StartError(f"--model {settings.model} cannot be served: {error}") from error
     except cuda_runner.TOO_LARGE as error:
         raise StartError(

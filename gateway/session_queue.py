@@ -18,6 +18,7 @@ _ADVICE = {
     "overloaded": "the same text after retry_after",
     "draining": "a new session, on another server",
     "unspeakable_text": "text in a language of the voice",
+    "bad_value": "a request that keeps to this",
 }
 
 

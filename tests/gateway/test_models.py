@@ -59,12 +59,12 @@ def test_what_cannot_be_opened_names_its_setting(
     monkeypatch: pytest.MonkeyPatch, fault: str, clones: str | None, said: str
 ) -> None:
     pytest.importorskip("torch")
-    from playhead.engine.models.qwen3_tts import cuda_runner
+    from playhead.engine.models.qwen3_tts import cuda_runner, device_faults
 
     kinds: dict[str, type[Exception]] = {
-        "MEMORY_ERROR": cuda_runner.MEMORY_ERROR,
+        "MEMORY_ERROR": device_faults.MEMORY_ERROR,
         "TOO_LARGE": cuda_runner.TOO_LARGE,
-        "DeviceError": cuda_runner.DeviceError,
+        "DeviceError": device_faults.DeviceError,
         "VOICE_ERROR": cuda_runner.VOICE_ERROR,
         "ValueError": ValueError,
         "OSError": OSError,

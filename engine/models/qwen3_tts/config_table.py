@@ -27,11 +27,12 @@ class Table:
             raise ConfigError(f"{self.path} has no {key!r}; it must be {wanted}")
         return self.content[key]
 
-    def integer(self, key: str, default: int | None = None) -> int:
-        """A positive integer, or zero where it is an id."""
+    def integer(self, key: str, default: int | None = None, least: int | None = None) -> int:
+        """An integer of at least ``least``: unless given 1, or zero where it is an id."""
         if default is not None and key not in self.content:
             return default
-        least = 0 if key.endswith("_id") else 1
+        if least is None:
+            least = 0 if key.endswith("_id") else 1
         wanted = f"an integer of at least {least}"
         return self._integer(self.get(key, wanted), key, wanted, least)
 
@@ -42,12 +43,21 @@ class Table:
             raise self._wrong(key, value, "an even integer")
         return value
 
-    def number(self, key: str) -> float:
+    def number(self, key: str, default: float | None = None) -> float:
         """A positive number."""
+        if default is not None and key not in self.content:
+            return default
         value = self.get(key, "a positive number")
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             raise self._wrong(key, value, "a positive number")
         return float(value)
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self.content.get(key, default)
+        if not isinstance(value, bool):
+            raise self._wrong(key, value, "true or false")
+        return value
 
     def text(self, key: str) -> str:
         """A string."""

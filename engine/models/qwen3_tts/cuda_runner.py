@@ -19,6 +19,12 @@ from playhead.engine.models.qwen3_tts.codec_ops import TorchOps
 from playhead.engine.models.qwen3_tts.counts import NEVER, READING, RUNNING, Ints
 from playhead.engine.models.qwen3_tts.cuda_codec import compile_ahead
 from playhead.engine.models.qwen3_tts.cuda_lm import Flight, LmBuckets, LmLane, Opening
+from playhead.engine.models.qwen3_tts.device_faults import (
+    DEVICE_FAULT,
+    MEMORY_ERROR,
+    DeviceError,
+    told_apart,
+)
 from playhead.engine.models.qwen3_tts.frames import LEAST_CODES
 from playhead.engine.models.qwen3_tts.graphs import with_ops
 from playhead.engine.models.qwen3_tts.layers import LayerOps
@@ -56,16 +62,10 @@ measured too: a step then takes so long that listeners who started at their firs
 BACKGROUND_BATCHES = (1, 4, 8, 16, 32, 64)
 """Of the background lane. A larger last one is for measurements (docs/qwen3-tts.md)."""
 RANDOM = "random:"
-MEMORY_ERROR = torch.OutOfMemoryError
-DEVICE_FAULT = torch.AcceleratorError
 VOICE_ERROR = PromptError
 TOO_LARGE = TooLarge
 _SEED_BITS = (1 << 63) - 1
 _log = logging.getLogger(__name__)
-
-
-class DeviceError(RuntimeError):
-    """There is no usable accelerator; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,20 +331,22 @@ def open_cuda(
         tell=tell,
     )
     source: str | Path = weights if size is None else size
-    parts, options = load_parts(source, setup)
+    with told_apart():
+        parts, options = load_parts(source, setup)
     parts = replace(parts, loop=with_ops(parts.loop, _layer_ops()))
     chosen = buckets or Buckets()
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
     sizes = {*buckets.urgent, *buckets.background}
     ahead = compile_ahead(parts.codec, sizes, LADDER)
-    return make_largest(
-        lambda plan, last: CudaRunner(
-            parts, options, plan, capture=_capture(plan, tell, last), compiled=ahead.wait
-        ),
-        buckets.plans(),
-        Fallback((MEMORY_ERROR, TooSlow), _release, _log.warning),
-    )
+
+    @told_apart()
+    def make(plan: Buckets, last: bool) -> CudaRunner:
+        capture = _capture(plan, tell, last)
+        return CudaRunner(parts, options, plan, capture=capture, compiled=ahead.wait)
+
+    fallback = Fallback((MEMORY_ERROR, TooSlow), _release, _log.warning)
+    return make_largest(make, buckets.plans(), fallback)
 
 
 def _capture(buckets: Buckets, tell: Tell, last: bool) -> Capture:

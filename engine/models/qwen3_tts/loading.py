@@ -1,6 +1,5 @@
 """Open a model: from a folder or hub id, or with random weights of a folder's true sizes."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from playhead.engine.models.qwen3_tts.config import (
     read_codec_config,
     read_model_config,
 )
+from playhead.engine.models.qwen3_tts.config_table import Table, read_table
 from playhead.engine.models.qwen3_tts.execution import Buckets, Graphed
 from playhead.engine.models.qwen3_tts.frames import FrameLoop
 from playhead.engine.models.qwen3_tts.graphs import fast_ops, with_ops
@@ -30,9 +30,9 @@ from playhead.engine.models.qwen3_tts.prompt import Clone, PromptError, Voices
 from playhead.engine.models.qwen3_tts.runner import Options, Parts, Qwen3Runner
 from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
-from playhead.engine.models.qwen3_tts.startup import check_fits
+from playhead.engine.models.qwen3_tts.startup import TooLarge, check_fits
 from playhead.engine.models.qwen3_tts.talker import Talker
-from playhead.engine.models.qwen3_tts.text import FolderTokenizer, HashTokenizer, Tokenizer
+from playhead.engine.models.qwen3_tts.text import HashTokenizer, Tokenizer, open_vocabulary
 from playhead.engine.models.qwen3_tts.weights import (
     compute_dtype,
     load_tensors,
@@ -89,15 +89,16 @@ def load_parts(source: str | Path, setup: Setup) -> tuple[Parts, Options]:
     also the name of a published size (:mod:`presets`).
 
     Raises ValueError (``ConfigError``, ``WeightsError``) for a folder that is missing, partial or
-    of another architecture, (``PromptError``) for voices that cannot be cloned and (``TooLarge``)
-    for more than the device holds, and OSError for a vocabulary that cannot be read.
+    of another architecture, (``VocabularyError``) for a vocabulary that cannot be read,
+    (``PromptError``) for voices that cannot be cloned and (``TooLarge``) for more than the device
+    or the model holds.
     """
     if (setup.random_seed is None) != (setup.frames is None):
         raise ValueError("random weights and a number of frames go together: give both or neither")
     folder, config, codec_config = _describe(source, setup)
     _check_pair(config, codec_config)
     if setup.positions > config.talker.max_positions:
-        raise ConfigError(
+        raise TooLarge(
             f"a context of {setup.positions} positions exceeds the model's, "
             f"{config.talker.max_positions}"
         )
@@ -114,8 +115,10 @@ def load_parts(source: str | Path, setup: Setup) -> tuple[Parts, Options]:
 
 def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfig, CodecConfig]:
     """The model's folder, if it has one, and its sizes."""
-    if setup.random_seed is not None and str(source) in presets.HIDDEN:
-        return None, presets.model_config(str(source)), presets.codec_config()
+    size = str(source)
+    named = size in presets.HIDDEN or not (Path(source).exists() or "/" in size)
+    if setup.random_seed is not None and named:
+        return None, presets.model_config(size), presets.codec_config()
     folder = model_folder(source)
     return (
         folder,
@@ -126,24 +129,31 @@ def _describe(source: str | Path, setup: Setup) -> tuple[Path | None, ModelConfi
 
 def generation_rules(folder: Path | None) -> tuple[Sampling, Sampling]:
     """How codes are drawn: of codebook 0 and of the rest, from ``generation_config.json``, where
-    there is one; what it leaves out is as published."""
+    there is one; what it leaves out is as published. Raises ConfigError."""
     path = None if folder is None else folder / "generation_config.json"
-    said = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
-    rules = []
-    for prefix, sample, penalty in (
-        ("", "do_sample", float(said.get("repetition_penalty", 1.05))),
-        ("subtalker_", "subtalker_dosample", 1.0),
-    ):
-        rules.append(
-            Sampling(
-                temperature=float(said.get(prefix + "temperature", 0.9)),
-                top_k=int(said.get(prefix + "top_k", 50)),
-                top_p=float(said.get(prefix + "top_p", 1.0)),
-                repetition_penalty=penalty,
-                greedy=not said.get(sample, True),
-            )
+    said = Table({}, "as published")
+    if path is not None and path.exists():
+        said = read_table(path, "a model folder")
+    penalty = said.number("repetition_penalty", 1.05)
+    return (
+        _rule(said, "", "do_sample", penalty),
+        _rule(said, "subtalker_", "subtalker_dosample", 1.0),
+    )
+
+
+def _rule(said: Table, prefix: str, sample: str, penalty: float) -> Sampling:
+    try:
+        return Sampling(
+            temperature=said.number(prefix + "temperature", 0.9),
+            top_k=said.integer(prefix + "top_k", 50, least=0),
+            top_p=said.number(prefix + "top_p", 1.0),
+            repetition_penalty=penalty,
+            greedy=not said.boolean(sample, True),
         )
-    return rules[0], rules[1]
+    except ConfigError:
+        raise
+    except ValueError as fault:
+        raise ConfigError(f"{said.path}: {prefix}{fault}") from None
 
 
 def _loop(folder: Path | None, config: ModelConfig, setup: Setup) -> FrameLoop:
@@ -193,7 +203,7 @@ def _codec_ops(setup: Setup) -> TorchOps | None:
 def _tokenizer(folder: Path | None, config: ModelConfig) -> Tokenizer:
     if folder is None:
         return HashTokenizer(config.ids.im_start)
-    return FolderTokenizer(folder)
+    return open_vocabulary(folder, config.ids)
 
 
 def _check_pair(config: ModelConfig, codec: CodecConfig) -> None:

@@ -106,7 +106,9 @@ class Qwen3Runner:
         tokenizer = self._tokenizer
         instruct = instruct_ids(tokenizer, request.instruct)
         style = self._parts.voices.style(request.voice, request.language, instruct)
-        self._check_fits(len(instruct) + style.reference_frames, "instruction and recording")
+        self._check_fits(
+            len(instruct) + style.reference_frames, "instruction (and the voice's recording)"
+        )
         if len(self._streams) >= self._table.slots:
             raise NoSlot(f"all {self._table.slots} streams are in use")
         count = self._options.frames

@@ -5,7 +5,6 @@ A caller states every tensor it needs as a :class:`TensorSpec`; a file that lack
 differently, or holds something nobody asked for is refused before any memory is taken.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from playhead.engine.models.qwen3_tts.config_table import read_table
 from safetensors import SafetensorError, safe_open
 
 Tensors = dict[str, torch.Tensor]
@@ -133,7 +133,8 @@ def load_tensors(
     ``loaded`` is told the elements of each tensor that has been read.
 
     Raises :class:`WeightsError` for a missing or partial folder, for names or shapes of another
-    architecture and for dtypes other than float32 and bfloat16.
+    architecture and for dtypes other than float32 and bfloat16, and ConfigError for an index that
+    is none.
     """
     files = _files(folder)
     wanted = {prefix + name: spec for name, spec in specs.items()}
@@ -184,8 +185,11 @@ def _files(folder: Path) -> list[Path]:
         )
     index = folder / "model.safetensors.index.json"
     if index.exists():
-        named = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
-        files = [folder / name for name in sorted(set(named))]
+        named = read_table(index, "a model in several files").table("weight_map")
+        names = {named.text(tensor) for tensor in named.content}
+        if odd := sorted(name for name in names if Path(name).name != name):
+            raise WeightsError(f"{index}: {odd[0]!r} is no file of this folder")
+        files = [folder / name for name in sorted(names)]
     else:
         files = [folder / "model.safetensors"]
     for file in files:

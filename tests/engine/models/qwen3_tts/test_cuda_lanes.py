@@ -30,7 +30,7 @@ from playhead.engine.models.qwen3_tts.partitions import LaneStreams
 from playhead.engine.models.qwen3_tts.runner import Qwen3Runner
 from playhead.engine.models.qwen3_tts.splits import WHOLE
 from playhead.engine.models.qwen3_tts.weights import random_tensors
-from playhead.engine.types import Finish, Lane, ModelCounts
+from playhead.engine.types import Finish, Lane, ModelCounts, RunnerDead
 from runner_lab import Heard, advance, chunk, request
 
 LADDER, POSITIONS = (1, 2, 4), 40
@@ -226,6 +226,28 @@ def test_a_poisoned_stream_fails_alone_and_leaves_a_clean_slot(
     for number in heard:
         model.close(number)
     assert furthest(speak(model, [1, 2]), wanted) < CLOSE
+
+
+def test_a_fault_of_the_device_is_the_end_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a step and of a chunk, and no other fault is."""
+    model = lanes(tmp_path, frames=lambda _: FRAMES)
+    model.open(request(1))
+    model.push_text(1, TEXT, flush=False, end=True)
+    model.step([1])
+    faults: list[Exception] = [torch.AcceleratorError("CUDA error: unspecified launch failure")]
+
+    def broken(_: object) -> None:
+        raise faults[0]
+
+    monkeypatch.setattr(cuda_double.AtOnce, "replay", broken)
+    for work in (lambda: model.step([1]), lambda: model.decode([chunk(1, 0, 1)])):
+        with pytest.raises(RunnerDead, match="unspecified launch failure"):
+            work()
+    faults[0] = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        model.decode([chunk(1, 0, 1)])
 
 
 @pytest.mark.parametrize(

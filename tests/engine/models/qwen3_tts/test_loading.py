@@ -19,7 +19,7 @@ from playhead.engine.models.qwen3_tts import talker as talkers
 from playhead.engine.models.qwen3_tts.cloning import clone_voices, open_speaker_encoder
 from playhead.engine.models.qwen3_tts.codec_encoder import open_codec_encoder
 from playhead.engine.models.qwen3_tts.codec_spec import decoder_tensors
-from playhead.engine.models.qwen3_tts.config import read_model_config
+from playhead.engine.models.qwen3_tts.config import ConfigError, read_model_config
 from playhead.engine.models.qwen3_tts.encoder_config import CodecEncoderConfig
 from playhead.engine.models.qwen3_tts.encoder_spec import encoder_tensors
 from playhead.engine.models.qwen3_tts.loading import (
@@ -74,7 +74,7 @@ def codec_dict() -> dict[str, Any]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tiny model as it is published, but for the vocabulary."""
-    monkeypatch.setattr(loading, "FolderTokenizer", lambda _: HashTokenizer(499))
+    monkeypatch.setattr(loading, "open_vocabulary", lambda *_: HashTokenizer(499))
     (tmp_path / "config.json").write_text(json.dumps(model_dict("custom_voice", "1b7")))
     config = read_model_config(tmp_path / "config.json").talker
     tensors = random_tensors(talkers.tensors(config) | predictors.tensors(config), 3)
@@ -146,7 +146,7 @@ def test_talker_and_codec_must_fit_together(folder: Path) -> None:
 
 
 def test_context_and_precision_must_be_the_models(folder: Path) -> None:
-    with pytest.raises(ValueError, match="exceeds the model's, 1024"):
+    with pytest.raises(TooLarge, match="exceeds the model's, 1024"):
         open_runner(folder, Setup(positions=2048))
     with pytest.raises(ValueError, match="float16"):
         open_runner(folder, Setup(dtype="float16"))
@@ -174,6 +174,33 @@ def test_sampling_is_what_the_folder_says(tmp_path: Path) -> None:
         Sampling(temperature=0.7, top_k=20, repetition_penalty=1.1),
         Sampling(top_p=0.8, greedy=True),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "must be a JSON object, not list"),
+        ("{", "is not JSON"),
+        ('{"temperature": "hot"}', "temperature is 'hot'; it must be a positive number"),
+        ('{"temperature": null}', "temperature is None; it must be a positive number"),
+        ('{"top_k": -1}', "top_k is -1; it must be an integer of at least 0"),
+        ('{"subtalker_dosample": 1}', "subtalker_dosample is 1; it must be true or false"),
+        ('{"subtalker_top_p": 1.5}', "subtalker_top_p 1.5 must be above 0 and at most 1"),
+    ],
+)
+def test_sampling_that_cannot_be_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "generation_config.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        generation_rules(tmp_path)
+    assert str(path) in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_random_weights_of_no_size_are_told_the_sizes() -> None:
+    setup = Setup(random_seed=1, frames=lambda _: 4)
+    with pytest.raises(ValueError, match=r"no preset '7b': available are 1\.7b, 0\.6b"):
+        open_runner("7b", setup)
 
 
 @pytest.mark.parametrize(("size", "elements"), [("1.7b", 1_916_676_352), ("0.6b", 905_788_672)])

@@ -2,11 +2,13 @@
 """Ids of a growing text, judged with a vocabulary that splits words as the model's does."""
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from playhead.engine.models.qwen3_tts.config import TextIds
 from playhead.engine.models.qwen3_tts.prompt import PromptError
 from playhead.engine.models.qwen3_tts.text import (
     MOST_HELD,
@@ -14,8 +16,10 @@ from playhead.engine.models.qwen3_tts.text import (
     HashTokenizer,
     KnownIds,
     TokenStream,
+    VocabularyError,
     instruct_ids,
     last_cut,
+    open_vocabulary,
     role_ids,
     without_specials,
 )
@@ -168,6 +172,71 @@ def test_a_folder_holds_the_vocabulary(tmp_path: Path) -> None:
     assert found(text) == TRAINED(text)
 
 
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """A vocabulary in the files of a published model; "assistant" is a word of it."""
+    pytest.importorskip("transformers", reason="transformers is not installed (extra: qwen)")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet)
+    made.train_from_iterator(["assistant"] * 9, trainer)
+    made.model.save(str(tmp_path))
+    added = {str(600 + place): {"content": word} for place, word in enumerate(SPECIALS)}
+    words = {"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": added}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(words))
+    return tmp_path
+
+
+def ids_of(folder: Path) -> TextIds:
+    """As the folder's config.json would name them."""
+    words = json.loads((folder / "vocab.json").read_text())
+    start = len(words)  # special tokens come after all others, whatever number they ask for
+    return TextIds(start, start + 1, words["assistant"], 0, 0, 0)
+
+
+def test_the_vocabulary_of_a_published_folder(published: Path) -> None:
+    ids = ids_of(published)
+    found = open_vocabulary(published, ids)
+    assert set(found.specials) >= set(SPECIALS)
+    assert role_ids(found)[:2] == (ids.im_start, ids.assistant)
+    assert found("<|im_end|>") == [ids.im_end]
+
+
+@pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer_config.json"])
+def test_a_vocabulary_that_lacks_a_file_names_it(published: Path, name: str) -> None:
+    ids = ids_of(published)
+    (published / name).unlink()
+    with pytest.raises(VocabularyError, match=f"is partial: {name} is missing; download it again"):
+        open_vocabulary(published, ids)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("vocab.json", '{"a": 1, '),
+        ("vocab.json", "[]"),
+        ("merges.txt", "#version: 0.2\na\n"),
+        ("tokenizer_config.json", "[]"),
+        ("tokenizer_config.json", "{"),
+    ],
+)
+def test_a_vocabulary_that_is_cut_names_its_files(published: Path, name: str, content: str) -> None:
+    ids = ids_of(published)
+    (published / name).write_text(content)
+    with pytest.raises(VocabularyError, match=r"vocab\.json, merges.* cannot be read as") as caught:
+        open_vocabulary(published, ids)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_vocabulary_cut_between_two_lines_is_another(published: Path) -> None:
+    """Texts would be spelt letter by letter, which nobody would see but hear."""
+    ids = ids_of(published)
+    (published / "merges.txt").write_text("#version: 0.2\n")
+    with pytest.raises(VocabularyError, match=r"config\.json says .* are cut, or another model's"):
+        open_vocabulary(published, ids)
+
+
 def test_a_vocabulary_of_another_make_is_called_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +255,7 @@ def test_a_vocabulary_of_another_make_is_called_as_it_is(
             return {"input_ids": [len(text)]}
 
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: Slow())
+    (tmp_path / "tokenizer.json").touch()
     assert FolderTokenizer(tmp_path)("word") == [4]
 
 

@@ -76,6 +76,26 @@ def test_several_files_are_read_by_their_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not JSON"),
+        ("{}", "has no 'weight_map'; it must be a JSON object"),
+        ('{"weight_map": []}', "weight_map must be a JSON object, not list"),
+        ('{"weight_map": {"m.a": 1}}', "m.a is 1; it must be a string"),
+        ('{"weight_map": {"m.a": "../x"}}', "'../x' is no file of this folder"),
+        ('{"weight_map": {"m.a": "/etc/x"}}', "'/etc/x' is no file of this folder"),
+    ],
+)
+def test_an_index_that_is_none_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(content)
+    with pytest.raises(ValueError, match="index") as caught:
+        load_tensors(tmp_path, SPECS, prefix="m.")
+    assert str(index) in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"b": None}, "lacks 1 of the 3 tensors its config.json implies: m.b; the download is"),
