@@ -27,11 +27,15 @@ RECORDING_RATE = 24_000
 
 
 def talker_dict(form: str) -> dict[str, Any]:
-    """``talker_config`` of config.json."""
+    """``talker_config`` of config.json. As in the published files, the small form has text
+    embeddings and heads that are together wider than its hidden states, and no projection into its
+    predictor; in the large form all have one width, but for the predictor, which is narrower."""
+    small = form == "0b6"
+    head_dim = 32 if small else 16
     attention = {
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
-        "head_dim": 16,
+        "head_dim": head_dim,
         "hidden_act": "silu",
         "attention_bias": False,
         "use_sliding_window": False,
@@ -40,7 +44,7 @@ def talker_dict(form: str) -> dict[str, Any]:
     }
     predictor = attention | {
         "num_hidden_layers": 2,
-        "hidden_size": 32 if form == "1b7" else HIDDEN,
+        "hidden_size": HIDDEN if small else 32,
         "intermediate_size": 64,
         "vocab_size": 2048,
         "num_code_groups": GROUPS,
@@ -53,12 +57,12 @@ def talker_dict(form: str) -> dict[str, Any]:
         "intermediate_size": 128,
         "vocab_size": 3072,
         "text_vocab_size": 512,
-        "text_hidden_size": 64,
+        "text_hidden_size": 96 if small else HIDDEN,
         "num_code_groups": GROUPS,
         "max_position_embeddings": 1024,
         "rope_scaling": {
             "interleaved": True,
-            "mrope_section": [4, 2, 2],
+            "mrope_section": [head_dim // 4, head_dim // 8, head_dim // 8],
             "rope_type": "default",
         },
         "codec_pad_id": 2148,
@@ -165,6 +169,7 @@ RYAN = Spoken(9, "ryan", "english", seed=1)
 ERIC = Spoken(14, "eric", "auto", instruct=6, seed=2)
 ONE_TOKEN = Spoken(1, "serena", "chinese", seed=3)
 DESIGN = Spoken(12, instruct=9, seed=4)
+DESIGN_CHINESE = Spoken(12, language="chinese", instruct=9, seed=4)
 VECTOR = Spoken(8, language="english", vector=True, seed=5)
 LONG_REFERENCE = Spoken(6, vector=True, reference=(20, 5), seed=6)
 SHORT_REFERENCE = Spoken(15, language="chinese", vector=True, reference=(7, 4), seed=7)
@@ -172,13 +177,13 @@ SHORT_REFERENCE = Spoken(15, language="chinese", vector=True, reference=(7, 4), 
 
 def cases() -> list[Case]:
     """Every layout, kind of voice and size."""
-    spoken = (RYAN, ERIC, ONE_TOKEN, DESIGN)
+    own = (RYAN, ERIC, ONE_TOKEN)
     cloned = (VECTOR, LONG_REFERENCE, SHORT_REFERENCE)
     return [
         Case(f"{kind}-{'full' if full else 'open'}-{form}", kind, form, full, batch, weights)
-        for form, weights in (("1b7", 11), ("0b6", 12))
+        for form, weights, design in (("1b7", 11, DESIGN), ("0b6", 12, DESIGN_CHINESE))
         for full in (True, False)
-        for kind, batch in (("custom_voice", spoken), ("base", cloned))
+        for kind, batch in (("custom_voice", (*own, design)), ("base", cloned))
     ]
 
 
