@@ -36,7 +36,7 @@ from source_tree import ROOT
 
 TESTS, CODEC = "gpu-tests", "codec-buckets"
 BESIDE = {f"beside-{size}": str(size) for size in (0, 24, 48, 64)}
-ALONE = {TESTS: 120.0, CODEC: 75.0, **dict.fromkeys(BESIDE, 45.0)}
+ALONE = {TESTS: 200.0, CODEC: 75.0, **dict.fromkeys(BESIDE, 45.0)}
 """Pieces that need no server, and about how many seconds they take."""
 COLD, WARM = 60.0, 35.0
 """Seconds until a server is warm: where kernels are still to be compiled, and later. As measured on
@@ -215,7 +215,7 @@ class Device:
     def measure(self, wanted: Piece, within: float) -> dict[str, Any]:
         """See :class:`Bench`."""
         if wanted.name == TESTS:
-            return self._program(["-m", "pytest", "-q", "--tb=short", "tests/gpu"], within)
+            return self._program(["-m", "pytest", "-q", "--tb=short", "--durations=8", "tests/gpu"], within)
         if wanted.name == CODEC:
             command = ["bench/gpu/codec_buckets.py", "--variants", "own"]
             return self._program(command, within, "codec_buckets.json")
