@@ -215,7 +215,8 @@ class Device:
     def measure(self, wanted: Piece, within: float) -> dict[str, Any]:
         """See :class:`Bench`."""
         if wanted.name == TESTS:
-            return self._program(["-m", "pytest", "-q", "--tb=short", "--durations=8", "tests/gpu"], within)
+            command = ["-m", "pytest", "-q", "--tb=short", "--durations=8", "tests/gpu"]
+            return self._program(command, within)
         if wanted.name == CODEC:
             command = ["bench/gpu/codec_buckets.py", "--variants", "own"]
             return self._program(command, within, "codec_buckets.json")
