@@ -142,7 +142,8 @@ def test_a_budget_is_kept_and_the_rest_is_named(budget: float) -> None:
     done = [row["piece"] for row in made.rows]
     assert sorted([*done, *(one.name for one in made.left)]) == sorted(ORDER)
     assert bool(done) == (budget > 100)
-    assert not done or bench.asked[-1] in ("stop", TESTS)
+    servers = [what for what in bench.asked if what.startswith(("start", "stop"))]
+    assert not servers or servers[-1] == "stop"  # none outlives the campaign
 
 
 @pytest.mark.parametrize("slow", [1.3, 3.0])
