@@ -17,6 +17,12 @@ def is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
+def asks(call: ast.Call) -> bool:
+    """Whether it asks at the terminal, where it finds code, if that may run."""
+    named = isinstance(call.func, ast.Attribute) and call.func.attr == "from_pretrained"
+    return named and all(keyword.arg != "trust_remote_code" for keyword in call.keywords)
+
+
 def wrong(source: str) -> list[str]:
     """What in ``source`` reads objects of any kind from a file."""
     found = []
@@ -30,6 +36,8 @@ def wrong(source: str) -> list[str]:
             found.append(ast.unparse(node))
         elif isinstance(node, ast.keyword) and node.arg in TRUST and not is_false(node.value):
             found.append(str(node.arg))
+        elif isinstance(node, ast.Call) and asks(node):
+            found.append(ast.unparse(node.func))
         found += [name for name in names if name.partition(".")[0] in MODULES]
     return found
 
@@ -49,6 +57,7 @@ def test_nothing_of_ours_can_unpickle() -> None:
         "import torch\ntorch.load('m.pt')",
         "numpy.load(file, allow_pickle=True)",
         "load(name, trust_remote_code=given)",
+        "AutoTokenizer.from_pretrained(folder, local_files_only=True)",
     ],
 )
 def test_what_unpickles_is_seen(source: str) -> None:
@@ -57,3 +66,4 @@ def test_what_unpickles_is_seen(source: str) -> None:
 
 def test_what_does_not_is_left_alone() -> None:
     assert wrong("import safetensors\nnumpy.load(file, allow_pickle=False)\nself.load()") == []
+    assert wrong("AutoTokenizer.from_pretrained(folder, trust_remote_code=False)") == []

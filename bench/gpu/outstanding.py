@@ -8,8 +8,9 @@ Measures the pieces named, or all, one after the other, leaving out what would n
 says at the end which are left, to be named in the next call. START/VARIANT@RATE or …@RATE:SEED,SEED
 is a variant of ablations.py on a server started so; what shares a start shares a server. The other
 pieces: ``gpu-tests`` (tests/gpu), ``beside-N`` (what lanes of a crowd of 256 cost each other with N
-multiprocessors for the background lane, by roofline.py; 0: shared) and ``codec-buckets``
-(codec_buckets.py, own kernels). After each
+multiprocessors for the background lane, by roofline.py; 0: shared), ``limits-1.7b`` and
+``limits-0.6b`` (each part of each lane beside the device's limit, by roofline.py) and
+``codec-buckets`` (codec_buckets.py, own kernels). After each
 piece outstanding.json (all rows so far, everything that was told of them) and outstanding.txt (the
 table) are written anew to $OUT, or to --out; so whatever ends this program costs one piece.
 ``--dry-run`` measures nothing, takes no time, and shows what a call would do. Needs CUDA.
@@ -36,7 +37,8 @@ from source_tree import ROOT
 
 TESTS, CODEC = "gpu-tests", "codec-buckets"
 BESIDE = {f"beside-{size}": str(size) for size in (0, 24, 48, 64)}
-ALONE = {TESTS: 200.0, CODEC: 75.0, **dict.fromkeys(BESIDE, 45.0)}
+LIMITS = {f"limits-{size}": f"random:{size}" for size in ("1.7b", "0.6b")}
+ALONE = {TESTS: 200.0, CODEC: 75.0, **dict.fromkeys(BESIDE, 45.0), **dict.fromkeys(LIMITS, 50.0)}
 """Pieces that need no server, and about how many seconds they take."""
 COLD, WARM = 60.0, 35.0
 """Seconds until a server is warm: where kernels are still to be compiled, and later. As measured on
@@ -52,8 +54,9 @@ ORDER = (
     TESTS,
     *("background-128/base@400", "background-128/base@250:0,1,2", "lanes/base@400:0,1"),
     *("lanes/base@225:0,1,2", "lanes/base@200:0,1,2"),
+    *(f"lanes/{name}@200" for name in ("none-1", "estimated-1", "reported-1", "learned")),
     *(f"lanes/{name}@200" for name in ("ramp-4", "always-16", "always-4", "always-1")),
-    *("codec-library/base@200", *BESIDE, CODEC),
+    *("codec-library/base@200", *LIMITS, *BESIDE, CODEC),
 )
 """What the fewest words of the documentation rest on comes last."""
 
@@ -223,6 +226,10 @@ class Device:
         if wanted.name in BESIDE:
             command = ["bench/gpu/roofline.py", "--parts", "together", "--crowds", "256"]
             command += ["--partition", BESIDE[wanted.name]]
+            return self._program(command, within, "roofline.json")
+        if wanted.name in LIMITS:
+            command = ["bench/gpu/roofline.py", "--parts", "alone", "--weights"]
+            command += [LIMITS[wanted.name], "--batches", "1", "64", "512", "1024"]
             return self._program(command, within, "roofline.json")
         assert self._server is not None
         load = {**vars(self._args), "rate": wanted.rate, "seeds": wanted.seeds}

@@ -71,6 +71,18 @@ class Work:
         self.time()
         return statistics.median(self.time() for _ in range(ROUNDS))
 
+    def host_us(self) -> float:
+        """Microseconds of the host's processor for a launch while the device is idle."""
+        taken = []
+        for _ in range(ROUNDS):
+            self.stream.synchronize()
+            with torch.inference_mode(), torch.cuda.stream(self.stream):
+                began = time.thread_time()
+                self.replay()
+                taken.append(1e6 * (time.thread_time() - began))
+        self.stream.synchronize()
+        return statistics.median(taken)
+
 
 class Lab:
     """The graphs of a runner as work."""
@@ -160,33 +172,34 @@ def alone(lab: Lab, batches: list[int], sizes: limits.Sizes) -> list[dict[str, A
     """Everything, one by one."""
     rows: list[dict[str, Any]] = []
 
-    def add(part: str, size: str, ms: float, limit: float, **more: float) -> None:
-        rows.append({"part": part, "size": size, "ms": ms, "limit_ms": limit, **more})
-        row = rows[-1]
-        extra = "".join(f"  {name} {value:,.0f}" for name, value in more.items())
-        print(f"{part:12} {size:>8} {ms:8.3f} {limit:8.3f} {limit / ms:6.0%}{extra}", flush=True)
-        row["of_limit"] = limit / ms
+    def add(part: str, size: str, work: Work, limit: float, audio: float = 0.0) -> None:
+        ms, host = work.median(), work.host_us()
+        row = {"part": part, "size": size, "ms": ms, "limit_ms": limit, "of_limit": limit / ms}
+        row["host_us"] = host
+        extra = ""
+        if audio:
+            row["audio_s_per_s"] = 1e3 * audio / ms
+            extra = f"  {row['audio_s_per_s']:,.0f} s/s"
+        rows.append(row)
+        told = f"{part:12} {size:>8} {ms:8.3f} {limit:8.3f} {limit / ms:8.0%} {host:8.0f}{extra}"
+        print(told, flush=True)
 
-    print("part             size       ms    limit  of limit")
+    print("part             size       ms    limit of limit  host us")
     for batch in batches:
-        add("LM step", str(batch), lab.step(batch).median(), sizes.step(DEVICE, batch, CONTEXT))
+        add("LM step", str(batch), lab.step(batch), sizes.step(DEVICE, batch, CONTEXT))
         talker = sizes.talker(DEVICE, batch, CONTEXT)
-        add("  talker", str(batch), lab.talker(batch).median(), talker)
-        add(
-            "  predictor", str(batch), lab.predictor(batch).median(), sizes.predictor(DEVICE, batch)
-        )
+        add("  talker", str(batch), lab.talker(batch), talker)
+        add("  predictor", str(batch), lab.predictor(batch), sizes.predictor(DEVICE, batch))
     for batch, length in PROMPTS:
         limit = sizes.prompt(DEVICE, batch, length)
-        add("prompts", f"{batch}x{length}", lab.prompt(batch, length).median(), limit)
+        add("prompts", f"{batch}x{length}", lab.prompt(batch, length), limit)
     for length in lab.lm._long.sizes:
-        limit = sizes.prompt(DEVICE, 1, length)
-        add("piece", str(length), lab.piece(length).median(), limit)
+        add("piece", str(length), lab.piece(length), sizes.prompt(DEVICE, 1, length))
     for lane, codecs in lab.codecs.items():
         for streams, frames in sorted(codecs._graphs):
-            ms = lab.chunk(lane, streams, frames).median()
-            audio = streams * frames * FRAME_SECONDS * 1e3 / ms
             limit = limits.codec(DEVICE, streams, frames)
-            add(str(lane), f"{streams}x{frames}", ms, limit, audio_s_per_s=audio)
+            work = lab.chunk(lane, streams, frames)
+            add(str(lane), f"{streams}x{frames}", work, limit, streams * frames * FRAME_SECONDS)
     return rows
 
 

@@ -213,6 +213,12 @@ def test_what_a_program_has_written_goes_with_its_words(
     assert first == {"report": {"together": []}, "told": "fine"}
     assert commands[0][-2:] == ["--partition", "48"]
     assert device.measure(piece("beside-24"), 10.0) == {"failed": "no word"}
+    said.append(ablations.Told("fine", 0))
+    assert device.measure(piece("limits-0.6b"), 10.0)["told"] == "fine"
+    assert commands[2][1:6] == [
+        *("bench/gpu/roofline.py", "--parts", "alone"),
+        *("--weights", "random:0.6b"),
+    ]
 
 
 def test_everything_so_far_is_kept_whole(tmp_path: Path) -> None:

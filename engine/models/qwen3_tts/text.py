@@ -51,14 +51,14 @@ class FolderTokenizer:
 
         transformers.logging.set_verbosity_error()  # it warns of every model it does not know
         try:
+            # Not left unsaid: the library would ask at the terminal whether to run a folder's code.
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True
+                str(folder), local_files_only=True, trust_remote_code=False
             )
         except Exception as fault:  # the library raises Exception itself for a cut file
             said = str(fault).strip().partition("\n")[0]
             raise VocabularyError(
-                f"{folder}: {', '.join(files)} cannot be read as a vocabulary: {said}; download "
-                f"them again"
+                f"{folder}: {', '.join(files)} cannot be read as a vocabulary: {said}"
             ) from fault
         added = self._tokenizer.get_added_vocab()
         self._specials = tuple(sorted(added, key=len, reverse=True))

@@ -229,6 +229,25 @@ def test_a_vocabulary_that_is_cut_names_its_files(published: Path, name: str, co
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "config.json"])
+def test_code_in_a_folder_is_not_run(
+    published: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sits at the terminal is not asked either."""
+    ran = published / "ran"
+    (published / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    kind = {"tokenizer_config.json": "AutoTokenizer", "config.json": "AutoConfig"}[name]
+    chosen = ["own.Own", None] if kind == "AutoTokenizer" else "own.Own"
+    words = {"tokenizer_class": "Own", "model_type": "own", "auto_map": {kind: chosen}}
+    (published / name).write_text(json.dumps(words))
+    if name == "config.json":
+        (published / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(VocabularyError):
+        FolderTokenizer(published)
+    assert not ran.exists()
+
+
 def test_a_vocabulary_cut_between_two_lines_is_another(published: Path) -> None:
     """Texts would be spelt letter by letter, which nobody would see but hear."""
     ids = ids_of(published)
