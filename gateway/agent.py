@@ -9,9 +9,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from playhead.gateway.http import Readiness
+from playhead.gateway.last_call import last_call
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
@@ -52,17 +53,30 @@ class Agent:
 
     def __init__(self, readiness: Callable[[], Readiness]) -> None:
         self._readiness = readiness
+        self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket) -> None:
         """Answer on a bound socket."""
-        self._server = await asyncio.start_server(self._answer, sock=listener)
+        self._listener = listener
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Answer(self._readiness), sock=listener)
 
     async def stop(self) -> None:
-        """Answer no more. Does nothing when it was not started."""
-        if self._server is not None:
+        """Answer whoever has come, and no more. Does nothing when it was not started."""
+        if self._server is not None and self._listener is not None:
+            await last_call(self._listener)
             self._server.close()
 
-    async def _answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(line(self._readiness()))
-        writer.close()
+
+class _Answer(asyncio.Protocol):
+    """One line to whoever connects, in the turn in which that is known."""
+
+    def __init__(self, readiness: Callable[[], Readiness]) -> None:
+        self._readiness = readiness
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not asserted: uvloop's transports have the methods and not the base class.
+        to = cast("asyncio.WriteTransport", transport)
+        to.write(line(self._readiness()))
+        to.close()

@@ -1,11 +1,13 @@
 """Sockets that have just been accepted, before anything is known of who is there."""
 
 import asyncio
+import socket
 from typing import Protocol
 
 from playhead.engine import clock
 from playhead.gateway.accepts import Accepts, HalfOpen, Pace
 from playhead.gateway.admission import ConnectionCaps
+from playhead.gateway.last_call import Coming, last_call
 from playhead.gateway.settings import Settings
 
 
@@ -24,9 +26,12 @@ class Arrivals:
         self.caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
         self.accepts = Accepts(settings.max_connections_per_address)
         self.half_open: HalfOpen[Arrival] = HalfOpen(settings.max_connections)
+        self.coming = Coming(settings.open_timeout)
+        self.listener: socket.socket | None = None
 
     def enter(self, peer: Arrival) -> None:
         """One was accepted: note how fast its address comes, and cut what is too much."""
+        self.coming.came(peer)
         self.caps.enter(peer.address)
         peer.pace = self.accepts.arrive(peer.address, clock.monotonic())
         if self.caps.flooded or peer.pace is Pace.CUT:
@@ -42,3 +47,8 @@ class Arrivals:
         """It is gone."""
         self.caps.leave(peer.address)
         self.half_open.discard(peer)
+
+    async def last(self) -> None:
+        """Wait until everybody who has connected at ``listener`` has entered; it is closed next."""
+        if self.listener is not None:
+            await last_call(self.listener, lambda: self.coming.any(clock.monotonic()))

@@ -103,6 +103,7 @@ class GatewayServer:
     async def start(self, listener: socket.socket) -> None:
         """Serve on a bound socket (see :func:`bind`)."""
         settings = self.settings
+        self._arrivals.listener = listener
         commons = Commons.of(settings, self._arrivals, self.hub.loop)
         self._server = await serve(
             self._handle,
@@ -190,17 +191,16 @@ class GatewayServer:
         self._hurry.set()
 
     async def _close(self, code: int) -> None:
-        now = clock.monotonic()
+        now, patience = clock.monotonic(), self.settings.close_timeout
         for host in self.hub.registry:
             host.stop(code, "server is shutting down", now)
         if self._handlers:
-            await asyncio.wait(self._handlers, timeout=self.settings.close_timeout)
+            await asyncio.wait(self._handlers, timeout=patience)
         if self._server is not None:
+            await self._arrivals.last()
             self._server.close(code=code)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(
-                    self._server.wait_closed(), self.settings.close_timeout + 1.0
-                )
+                await asyncio.wait_for(self._server.wait_closed(), patience + 1.0)
         self._lag.stop()
         if self._watcher is not None:
             self._watcher.cancel()

@@ -20,6 +20,7 @@ from playhead.engine.spread import Spread
 from playhead.gateway.acceptor import Acceptor, Handler
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.http import response
+from playhead.gateway.last_call import last_call
 from playhead.gateway.listen import Listeners
 
 RETRY_AFTER: Final = 2.0
@@ -59,13 +60,16 @@ def answer(head: bytes, stage: Stage, seconds: float, wait: float = RETRY_AFTER)
 
 @contextlib.contextmanager
 def waiting(listeners: Listeners, guard: Guard) -> Iterator[Progress]:
-    """Answer at all ports while the block runs; give it what is to hear how loading goes."""
+    """Answer at all ports while the block runs; give it what is to hear how loading goes. Where the
+    block raises nobody will serve, and who has connected is answered here to the last."""
     room = _WaitingRoom(guard)
     room.open(listeners)
     try:
         yield room.progress
-    finally:
-        room.close()
+    except BaseException:
+        room.close(last=True)
+        raise
+    room.close()
 
 
 class _WaitingRoom:
@@ -79,6 +83,7 @@ class _WaitingRoom:
         self._spread = Spread(SPREAD)
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
+        self._last = False
         self._thread = threading.Thread(target=self._run, name="playhead-waiting", daemon=True)
         self._ports: list[tuple[socket.socket, Handler, dict[str, Any]]] = []
 
@@ -92,8 +97,9 @@ class _WaitingRoom:
             self._ports.append((listeners.agent, self._agent, {}))
         self._thread.start()
 
-    def close(self) -> None:
-        """Answer what was accepted, and end."""
+    def close(self, *, last: bool = False) -> None:
+        """Answer what was accepted, and end; ``last``: nobody will listen here after us."""
+        self._last = last
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
         self._loop.close()
@@ -116,6 +122,8 @@ class _WaitingRoom:
         for acceptor in acceptors:
             acceptor.open()
         await self._over.wait()
+        if self._last:
+            await asyncio.gather(*(last_call(listener) for listener, _, _ in self._ports))
         await asyncio.gather(*(acceptor.close() for acceptor in acceptors))
 
     async def _agent(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

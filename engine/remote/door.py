@@ -58,7 +58,7 @@ def introduce(path: str, timeout: float) -> Introduction:
         sock.settimeout(timeout)
         sock.connect(path)
         return _greeted(sock)
-    except (FileNotFoundError, ConnectionRefusedError) as error:
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError) as error:
         sock.close()
         raise NotYet(f"no engine answers at {path}: {error}") from error
     except (OSError, wire.WireError) as error:

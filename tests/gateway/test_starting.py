@@ -19,8 +19,9 @@ import pytest
 import trustme
 from machine import AT_ONCE, PATIENCE, until
 from playhead.engine.progress import Stage
-from playhead.gateway import starting
+from playhead.gateway import last_call, starting
 from playhead.gateway.access_guard import Guard
+from playhead.gateway.last_call import queued
 from playhead.gateway.listen import Listeners, listen
 from playhead.gateway.settings import Settings
 from playhead.gateway.starting import MOST_HEAD, _WaitingRoom, answer, waiting
@@ -107,29 +108,52 @@ def test_who_comes_late_is_left_for_the_server() -> None:
                 assert accepted.recv(100) == b"for the server"
 
 
-def test_nobody_of_a_crowd_that_meets_the_end_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+def test_nobody_of_a_crowd_that_meets_the_end_is_lost(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
+    with opened() as listeners, contextlib.ExitStack() as clients:
+        crowd = meet_the_end(listeners, clients, last=False)
+        serve_who_waits(listeners.sessions)
+        answers = [client.recv(12) for client in crowd]
+    assert set(answers) <= {b"HTTP/1.1 503", b"served"}
+    assert not told(caplog)
+
+
+def test_where_loading_fails_nobody_of_the_crowd_is_lost_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(last_call, "QUEUE", PATIENCE)
+    with contextlib.ExitStack() as clients:
+        with opened() as listeners:
+            crowd = meet_the_end(listeners, clients, last=True)
+        assert {client.recv(12) for client in crowd} == {b"HTTP/1.1 503"}
+
+
+def meet_the_end(
+    listeners: Listeners, clients: contextlib.ExitStack, *, last: bool
+) -> list[socket.socket]:
+    """A crowd that a room finds, in one turn of its loop, with the end of loading."""
+    room = _WaitingRoom(Guard(Settings()))
     stands, goes_on = threading.Event(), threading.Event()
 
     def stand() -> None:
         stands.set()
         goes_on.wait(PATIENCE)
 
-    with opened() as listeners, contextlib.ExitStack() as clients:
-        room = _WaitingRoom(Guard(Settings()))
-        room.open(listeners)
-        ask(listeners.sessions)  # it is open
-        room._loop.call_soon_threadsafe(stand)
-        assert stands.wait(PATIENCE)
-        crowd = [clients.enter_context(connect(listeners.sessions)) for _ in range(100)]
-        for client in crowd:
-            client.sendall(REQUEST)
-        room._loop.call_soon_threadsafe(room._over.set)
-        goes_on.set()  # the loop finds all of them and its end in one turn
-        room.close()
-        serve_who_waits(listeners.sessions)
-        answers = [client.recv(12) for client in crowd]
-    assert set(answers) <= {b"HTTP/1.1 503", b"served"}
-    assert not told(caplog)
+    room.open(listeners)
+    ask(listeners.sessions)
+    room._loop.call_soon_threadsafe(stand)
+    assert stands.wait(PATIENCE)
+    crowd = [clients.enter_context(connect(listeners.sessions)) for _ in range(100)]
+    for client in crowd:
+        client.sendall(REQUEST)
+    room._last = last
+    room._loop.call_soon_threadsafe(room._over.set)
+    goes_on.set()
+    room.close(last=last)
+    return crowd
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -164,13 +188,6 @@ def test_who_says_nothing_does_not_keep_the_room_open(
         with client:
             assert hung_up(client)
     assert not told(caplog)
-
-
-def queued(listener: socket.socket) -> int:
-    """How many wait to be accepted: of a socket that listens, tcpi_unacked."""
-    return int.from_bytes(
-        listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)[24:28], sys.byteorder
-    )
 
 
 def test_a_fault_while_loading_closes_the_waiting_room() -> None:

@@ -1,12 +1,16 @@
 """What a gateway tells the engine leaves in few frames, in order, and soon."""
 
 import asyncio
+import select
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import cast
 
 import pytest
+from machine import PATIENCE
 from playhead.engine.remote import door, wire
-from playhead.engine.remote.door import Introduction, RemoteEngine
+from playhead.engine.remote.door import Introduction, NotYet, RemoteEngine, introduce
 from playhead.engine.stats import EngineStats
 from playhead.engine.types import ListenerState, ModelInfo, Report
 from virtual import run_virtually
@@ -94,3 +98,17 @@ def test_what_is_asked_takes_the_reports_along_at_once(monkeypatch: pytest.Monke
         assert kinds(transport) == [["Reported", "Cancel", "Reported"]]
 
     asyncio.run(test())
+
+
+def test_an_engine_that_ends_before_it_says_hello_may_be_followed_by_another(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "engine")
+    with ThreadPoolExecutor(1) as pool:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            asking = pool.submit(introduce, path, PATIENCE)
+            assert select.select([listener], [], [], PATIENCE)[0]
+        with pytest.raises(NotYet):
+            asking.result(PATIENCE)
