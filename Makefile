@@ -126,7 +126,7 @@ pictures: system $(VENV)/.dev voice
 .PHONY: reliability
 reliability: $(VENV)/.dev voice
 	@failed=""; for run in key_timing.py liars.py overload.py overload_batched.py cuts.py races.py unplug.py drain.py \
-		"thundering.py --signal kill" "thundering.py --signal term" soak.py soak_real.py; do \
+		"thundering.py --signal kill" "thundering.py --signal term" soak.py soak_real.py tls_records.py; do \
 		echo "== bench/reliability/$$run"; \
 		$(PY) bench/reliability/$$run || [ $$? -eq 77 ] || failed="$$failed $$run"; done; \
 		[ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }

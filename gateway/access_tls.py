@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from playhead.gateway.access_file import PASSING, Watched
+from playhead.gateway.access_tls_records import Context
 
 log: Final = logging.getLogger("playhead.gateway.access")
 
@@ -51,7 +52,7 @@ class Tls:
 
 
 def _context(cert: Path, key: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = Context(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Renegotiation makes the server compute while the client does not (RFC 5746 section 5).
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION

@@ -1,9 +1,11 @@
 """The certificate, and its successor."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,16 @@ import pytest
 import trustme
 import uvloop
 from descriptors import no_descriptors
-from harness import Gateway, gateway
-from machine import PATIENCE
+from harness import Gateway, eventually, gateway
+from machine import AT_ONCE, PATIENCE
+from OpenSSL import SSL
 from playhead.gateway.access_tls import Tls, TlsError
 from playhead.gateway.settings import SettingsError
+from tls_kit import UPDATE_SIZE, Records, client_secret
 
 CA = trustme.CA()
+ALLOW_CLIENT_RENEGOTIATION = 1 << 8
+"""``SSL_OP_ALLOW_CLIENT_RENEGOTIATION`` of OpenSSL 3, which Python has no name for."""
 
 
 def issue(folder: Path, name: str = "127.0.0.1") -> dict[str, str]:
@@ -78,6 +84,86 @@ def test_old_versions_are_refused(tmp_path: Path) -> None:
 
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         uvloop.run(main())
+
+
+def renegotiates(port: int) -> bool:
+    """Whether a client of TLS 1.2 is given a second handshake in its connection, and is served
+    after it."""
+    context = SSL.Context(SSL.TLS_CLIENT_METHOD)
+    context.set_max_proto_version(SSL.TLS1_2_VERSION)
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as raw:
+        raw.setblocking(True)
+        client = SSL.Connection(context, raw)
+        client.set_connect_state()
+        client.do_handshake()
+        assert client.renegotiate()
+        try:
+            client.do_handshake()
+        except SSL.Error as refused:
+            if "no renegotiation" not in str(refused):
+                raise
+            return False
+        client.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200")
+        return True
+
+
+def test_renegotiation_is_refused(tmp_path: Path) -> None:
+    """Also where the machine's OpenSSL would allow it (``Options = ClientRenegotiation``); that it
+    would be noticed shows a server without our own prohibition."""
+
+    async def main() -> None:
+        async with gateway(**issue(tmp_path)) as running:
+            context = running.server.guard.options(1.0)["ssl"]
+            assert not await asyncio.to_thread(renegotiates, running.port)
+            context.options |= ALLOW_CLIENT_RENEGOTIATION
+            assert not await asyncio.to_thread(renegotiates, running.port)
+            context.options &= ~ssl.OP_NO_RENEGOTIATION
+            assert await asyncio.to_thread(renegotiates, running.port)
+
+    uvloop.run(main())
+
+
+def flood(port: int, keylog: Path) -> bytes:
+    """Connect, ask for new keys without end, and read until the server ends that."""
+    context = client_context(keylog_filename=str(keylog), check_hostname=False)
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as raw:
+        arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = context.wrap_bio(arrived, leaving)
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                raw.sendall(leaving.read())
+                arrived.write(raw.recv(65_536))
+        raw.sendall(leaving.read())
+        records = Records(client_secret(keylog))
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            raw.sendall(b"".join(records.update() for _ in range(1_000)))
+            while part := raw.recv(65_536):
+                answer += part
+        return answer
+
+
+@pytest.mark.parametrize("loop", [uvloop.run, asyncio.run])
+def test_key_updates_without_end_end_their_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, loop: Callable[[Any], None]
+) -> None:
+    """Not a limit of time: that would be a minute."""
+
+    async def main() -> None:
+        async with gateway(open_timeout=PATIENCE, **issue(tmp_path)) as running:
+            async with asyncio.timeout(AT_ONCE):
+                answer = await asyncio.to_thread(flood, running.port, tmp_path / "keys.log")
+            assert len(answer) < 300 * UPDATE_SIZE, "and does not answer all"
+            await eventually(lambda: running.server.caps.total == 0)
+            assert (await shown(running))[1] == "TLSv1.3"
+
+    with caplog.at_level(logging.WARNING):
+        loop(main())
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"", b"\x16\x03\x01"])

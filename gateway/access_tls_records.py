@@ -1,0 +1,123 @@
+"""What a peer may send inside TLS that is no message of its own.
+
+TLS has messages of its own that its peer must work for: requests to change keys (KeyUpdate, RFC
+8446 section 4.6.3), handshakes again (RFC 5746), alerts, empty records. None of them reaches
+whoever counts frames, and OpenSSL works through all that has been read before it gives anything
+back: 256 KiB of KeyUpdates are more than half a second in which nobody else is served. So here
+OpenSSL is given one record at a time, and a connection whose peer sends too many that carry nothing
+is ended.
+"""
+
+import ssl
+from typing import Any, Final
+
+HEAD: Final = 5
+"""Bytes before a record: its type, its version, and its length in the last two."""
+TYPES: Final = range(20, 24)
+MOST: Final = HEAD + 16_384 + 2_048
+"""Bytes of a record (RFC 5246, section 6.2.3)."""
+IDLE: Final = 64
+"""Records without data that are forgiven. A handshake has three to six; clients change their keys
+after millions of records, if ever."""
+EARNED: Final = 256
+"""Records with data that make up for one without."""
+
+
+class Flooded(ssl.SSLError):
+    """The peer sends records that carry nothing."""
+
+
+class Metered(ssl.SSLObject):
+    """The server's side of one connection. :class:`Context` makes it."""
+
+    _arrived: ssl.MemoryBIO  # what the transport has read
+    _rest: bytes  # taken out of it, from `_at` on not yet given to OpenSSL
+    _at: int
+    _given: ssl.MemoryBIO  # what OpenSSL reads from
+    _more: bool  # whether OpenSSL may have more of a record than was read
+    _fed: bool  # whether the latest record has yet to show what it carries
+    _idle: int  # records that have come to nothing, in shares of EARNED
+
+    def meter(self, arrived: ssl.MemoryBIO, given: ssl.MemoryBIO) -> None:
+        """Read what comes into ``arrived``, and let OpenSSL have it by ``given``."""
+        self._arrived, self._given = arrived, given
+        self._rest, self._at, self._idle = b"", 0, 0
+        self._more = self._fed = False
+
+    def do_handshake(self) -> None:
+        """As of ``ssl.SSLObject``. Raises :class:`Flooded` too."""
+        while True:
+            try:
+                super().do_handshake()
+            except ssl.SSLWantReadError:
+                self._feed()
+            else:
+                self._idle = 0
+                return
+
+    def read(self, len: int = 1024, buffer: Any = None) -> Any:
+        """As of ``ssl.SSLObject``. Raises :class:`Flooded` too."""
+        while True:
+            if not self._more:
+                self._feed()
+            try:
+                got = super().read(len, buffer)
+            except ssl.SSLWantReadError:
+                self._more = False
+                continue
+            self._more = len == (got if isinstance(got, int) else got.__len__())
+            if self._fed:
+                self._fed = False
+                self._idle = max(0, self._idle - EARNED - 1)
+            return got
+
+    def pending(self) -> int:
+        """As of ``ssl.SSLObject``, with what OpenSSL has not been given yet."""
+        return super().pending() + len(self._rest) - self._at
+
+    def unwrap(self) -> None:
+        """As of ``ssl.SSLObject``. Raises :class:`Flooded` too."""
+        while True:
+            try:
+                super().unwrap()
+            except ssl.SSLWantReadError:
+                self._feed()
+            else:
+                return
+
+    def _feed(self) -> None:
+        """Give OpenSSL the next record; raises ``SSLWantReadError`` when there is none."""
+        if self._arrived.pending:
+            self._rest, self._at = self._rest[self._at :] + self._arrived.read(), 0
+        rest, at = self._rest, self._at
+        left = len(rest) - at
+        if left < HEAD:
+            raise ssl.SSLWantReadError
+        size = HEAD + rest[at + 3] * 256 + rest[at + 4]
+        if rest[at] not in TYPES or size > MOST:
+            size = left  # no TLS: OpenSSL says so without waiting for more
+        if left < size:
+            raise ssl.SSLWantReadError
+        if self._idle > IDLE * EARNED:
+            raise Flooded("the peer sends records that carry nothing")
+        self._idle += EARNED
+        self._fed = True
+        self._given.write(rest[at : at + size])
+        if left == size:
+            self._rest, self._at = b"", 0
+        else:
+            self._at = at + size
+
+
+class Context(ssl.SSLContext):
+    """A context of servers whose connections are metered."""
+
+    sslobject_class = Metered
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """As of ``ssl.SSLContext``."""
+        given = ssl.MemoryBIO()
+        made = super().wrap_bio(given, *args, **kwargs)
+        assert isinstance(made, Metered)
+        made.meter(incoming, given)
+        return made
