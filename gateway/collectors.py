@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from playhead.engine.events import BELIEF_BOUNDS
+from playhead.engine.garbage import Keeper
 from playhead.engine.meters import BATCH_BOUNDS
 from playhead.engine.stats import EngineStats
 from playhead.engine.types import Finish, Source
@@ -167,6 +168,41 @@ class BuildCollector(Collector):
         )
         family.add_metric(self._labels, 1.0)
         yield family
+
+
+class GarbageCollector(Collector):
+    """What a process's keeper of garbage found."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Its figures now."""
+        keeper = self._keeper
+        yield CounterMetricFamily(
+            "playhead_garbage_collections",
+            "Times that everything was looked through for garbage",
+            value=keeper.looks,
+        )
+        yield CounterMetricFamily(
+            "playhead_garbage_collected_objects",
+            "Containers that only a garbage collection could free",
+            value=keeper.freed,
+        )
+        yield GaugeMetricFamily(
+            "playhead_garbage_longest_pause_seconds",
+            "The longest garbage collection since the start: nothing else runs meanwhile",
+            value=keeper.longest,
+        )
+        yield GaugeMetricFamily(
+            "playhead_garbage_grown_objects",
+            "Containers made and not freed since the last garbage collection, or the start",
+            value=keeper.grown(),
+        )
 
 
 class SessionCollector(Collector):

@@ -7,6 +7,7 @@ import sys
 from typing import Final
 
 import uvloop
+from playhead.engine import garbage
 from playhead.engine.remote.server import EngineServer
 from playhead.gateway import signals
 from playhead.gateway.engines import opener
@@ -64,7 +65,9 @@ async def _serve(settings: Settings, served: Served, path: str) -> int:
 
 async def _until_stopped(server: EngineServer, stop: asyncio.Event) -> bool:
     """Wait for a signal; True when the engine died instead."""
+    keeper = garbage.Keeper(lambda: server.living, lambda: server.speaking)
     while not stop.is_set():
+        keeper.look()
         if server.engine.dead is not None:
             log.critical("the speech engine has stopped; shutting down")
             await server.tell_dead(f"{type(server.engine.dead).__name__}: {server.engine.dead}")

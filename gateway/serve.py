@@ -1,7 +1,6 @@
 """``playhead serve``: bind, load the voice, serve until told to stop."""
 
 import asyncio
-import gc
 import logging
 import os
 import select
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 from playhead.codecs import registry as codecs
+from playhead.engine import garbage
 from playhead.engine.types import ModelInfo, Runner
 from playhead.gateway import gpu, logs, signals
 from playhead.gateway.access_guard import Guard
@@ -42,9 +42,6 @@ EXIT_USAGE: Final = 2
 EXIT_ENGINE_DEAD: Final = 70
 ENGINE_CHECK: Final = 0.2
 SWITCH_INTERVAL: Final = 0.0005
-GC_THRESHOLDS: Final = (10_000, 20, 100)
-"""Far more seldom than Python's own: a full collection looks through thousands of sessions while
-all others wait, and those that end are no garbage (test_no_cycles.py)."""
 
 
 def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> int:
@@ -121,12 +118,10 @@ def configure_logging(level: str, form: str = logs.TEXT) -> None:
 
 
 def share_interpreter() -> None:
-    """Sockets, engine and lanes take turns in one interpreter: short ones. And what the model's
-    libraries made is not looked at again by every full garbage collection."""
+    """Sockets, engine and lanes take turns in one interpreter: short ones. And none of them has to
+    wait for a garbage collection, which holds it from end to end."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    garbage.settle()
 
 
 async def _serve(
@@ -153,6 +148,7 @@ async def _serve(
     _tell(f"playhead with voice {facts.default_voice} is ready: {address}{noise}")
     if listeners.http is not None:
         _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
+    garbage.settle()  # once more, for what was made since
     dead = await _until_stopped(server, stop)
     await server.drain(SERVICE_RESTART if dead else stop.result())
     await agent.stop()

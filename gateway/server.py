@@ -4,18 +4,24 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Literal, cast
 
-from playhead.engine import clock
+from playhead.engine import clock, garbage
 from playhead.engine.types import EngineEvent
+from playhead.gateway import subprotocols
 from playhead.gateway.access import Access, Denied
 from playhead.gateway.access_gate import TICKETS_PATH, Gate
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.access_watch import watch
 from playhead.gateway.arrivals import Arrivals
-from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
+from playhead.gateway.collectors import (
+    BuildCollector,
+    EngineCollector,
+    GarbageCollector,
+    SessionCollector,
+)
 from playhead.gateway.commons import Commons
 from playhead.gateway.connection import Connection
 from playhead.gateway.dialects import upgrade
@@ -29,16 +35,15 @@ from playhead.gateway.listener import BACKLOG
 from playhead.gateway.listener import bind as bind
 from playhead.gateway.looplag import LoopLag
 from playhead.gateway.metrics import Metrics
-from playhead.gateway.observe_server import Gallery, Viewing, is_viewer, viewer_subprotocol
+from playhead.gateway.observe_server import Gallery, Viewing, is_viewer
 from playhead.gateway.peer import Peer
-from playhead.gateway.protocol import SUBPROTOCOLS, Wire
+from playhead.gateway.protocol import Wire
 from playhead.gateway.roster_server import SESSIONS_PATH, Roster
 from playhead.gateway.session import ServerFacts
 from playhead.gateway.settings import Settings
 from playhead.gateway.slack import shares, slack
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
-from websockets.typing import Subprotocol
 
 log: Final = logging.getLogger("playhead.gateway.server")
 
@@ -46,7 +51,6 @@ SESSION_PATH: Final = "/v1/session"
 GOING_AWAY: Final = 1001
 SERVICE_RESTART: Final = 1012
 DRAIN_POLL: Final = 0.02
-_SUBPROTOCOLS: Final = [Subprotocol(name) for name in SUBPROTOCOLS]
 
 Deliver = Callable[[list[EngineEvent]], None]
 
@@ -89,7 +93,13 @@ class GatewayServer:
         )
         self.gate = Gate(settings, self.access, self._arrivals, self.metrics, self._closed)
         self._watcher: asyncio.Task[None] | None = None
-        self._lag = LoopLag(self.hub.loop, self.metrics.observe_lag, self.hub.engine.paused)
+        self.garbage = garbage.Keeper(
+            lambda: len(self.hub.registry) + self.caps.total, lambda: not self.hub.idle
+        )
+        self.metrics.registry.register(GarbageCollector(self.garbage))
+        self._lag = LoopLag(
+            self.hub.loop, self.metrics.observe_lag, engine.paused, self.garbage.look
+        )
         self._scrape = b""  # what the latest request for metrics is answered with
         self._site = HttpSite(
             load_pages() if pages is None else pages, self.readiness, lambda: self._scrape
@@ -111,8 +121,8 @@ class GatewayServer:
             create_connection=cast("type[ServerConnection]", partial(Peer, commons=commons)),
             process_request=self._process_request,
             logger=hushed("websockets.server"),
-            subprotocols=_SUBPROTOCOLS,
-            select_subprotocol=_select_subprotocol,
+            subprotocols=subprotocols.NATIVE,
+            select_subprotocol=subprotocols.select,
             process_response=answered(settings.node),
             compression=None,
             server_header="playhead",
@@ -227,7 +237,7 @@ class GatewayServer:
         path = request.path.partition("?")[0]
         if path == SESSION_PATH:
             self.gate.check_page(request)
-            _check_subprotocol(request)
+            subprotocols.check(request)
             self.gate.let_in(peer, request)
             return None
         if path == TICKETS_PATH:
@@ -276,25 +286,3 @@ class GatewayServer:
         encoding = str(peer.subprotocol).rpartition(".")[2]
         wire = Wire(cast(Literal["msgpack", "json"], encoding))
         return Connection(peer, self.hub, wire, self.settings)
-
-
-def _check_subprotocol(request: Request) -> None:
-    if request.headers.get("Upgrade") and not set(upgrade.offered(request)) & set(SUBPROTOCOLS):
-        raise Denied(
-            400,
-            "subprotocol",
-            "no known WebSocket subprotocol was offered",
-            "Sec-WebSocket-Protocol: " + " or ".join(SUBPROTOCOLS),
-        )
-
-
-def _select_subprotocol(
-    peer: ServerConnection, subprotocols: Sequence[Subprotocol]
-) -> Subprotocol | None:
-    """The native protocol must be named; others need no name."""
-    assert isinstance(peer, Peer)
-    if is_viewer(peer.request):
-        return viewer_subprotocol(subprotocols)
-    if peer.dialect is not None:
-        return upgrade.select(peer.dialect, subprotocols)
-    return next((name for name in _SUBPROTOCOLS if name in subprotocols), None)

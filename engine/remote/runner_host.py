@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from playhead.engine import conform
+from playhead.engine import conform, garbage
 from playhead.engine.answers import Answer, describe
 from playhead.engine.policy import LaneLimits
 from playhead.engine.progress import Tell
@@ -123,6 +123,7 @@ class RunnerHost:
         self._told = 0  # of them, to the engine
         self._info = hosted.runner.info
         self._answers = batches.StepAnswers(self._info.step_frames)
+        self._garbage = garbage.Keeper(lambda: len(self._open), lambda: bool(self._open))
 
     def start(self, lines: Sequence[LaneLine]) -> None:
         """Serve the lanes' lines, in the order of ``LANES``."""
@@ -141,6 +142,7 @@ class RunnerHost:
         if answers or self._taken > self._told:
             self._told = self._taken
             _say(self._control, [wire.Answered(answers, self._taken)])
+        self._garbage.look()
 
     def _take(self, message: wire.FromEngine) -> Answer | None:
         match message:

@@ -81,6 +81,17 @@ class EngineServer:
             self._teller = None
             self.choose_teller()
 
+    @property
+    def speaking(self) -> bool:
+        """Whether any gateway has an utterance alive."""
+        return any(gateway.utterances for gateway in self.gateways.values())
+
+    @property
+    def living(self) -> int:
+        """Gateways, their clients and their utterances."""
+        gateways = self.gateways.values()
+        return sum(1 + gateway.utterances + gateway.clients for gateway in gateways)
+
     def choose_teller(self) -> None:
         """Have one gateway show the engine's figures: so that those of all can be added up."""
         if self._teller is None and self.gateways:
@@ -156,6 +167,16 @@ class Gateway(asyncio.Protocol):
             self._engine.cancel(utterance)
         for client in self._clients:
             self._engine.forget(client)
+
+    @property
+    def utterances(self) -> int:
+        """Of this gateway that are alive."""
+        return len(self._live)
+
+    @property
+    def clients(self) -> int:
+        """Of this gateway that something may be known of."""
+        return len(self._clients)
 
     def close(self) -> None:
         """Cut the connection."""

@@ -202,6 +202,9 @@ UNSHOWN = {
     "playhead_loop_lag_last_seconds",  # one sample of what is shown as a distribution
     "playhead_background_multiprocessors",  # off by default, and of no use beside other settings
     "playhead_background_switches",
+    "playhead_garbage_collections",  # none: any is seen by the longest pause
+    "playhead_garbage_collected_objects",
+    "playhead_garbage_grown_objects",
     "playhead_gpu_memory_bytes",  # what the memory in use is held against by an alert
 }
 

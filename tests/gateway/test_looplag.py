@@ -43,6 +43,32 @@ def test_each_sample_is_the_lateness_of_one_timer() -> None:
     assert loop.cancelled == 1
 
 
+def test_a_chore_is_done_after_each_sample_and_what_it_takes_is_told() -> None:
+    loop, seen, told, clock = FakeLoop(), [], [], [100.0]
+    takes = iter((0.0, 0.75, 0.0))
+
+    def chore() -> float:
+        took = next(takes)
+        clock[0] += took
+        return took
+
+    lag = LoopLag(
+        loop,  # type: ignore[arg-type]
+        seen.append,
+        lambda seconds, now: told.append((seconds, now)),
+        chore,
+        interval=0.5,
+        now=lambda: clock[0],
+    )
+    lag.start()
+    for _ in range(3):
+        delay, fire = loop.timers.pop()
+        clock[0] += delay
+        fire()  # type: ignore[operator]
+    assert seen == [0.0, 0.0, 0.75, 0.0], "and it is not counted a second time"
+    assert told == [(0.75, 101.75)]
+
+
 def test_a_blocked_loop_is_seen() -> None:
     seen: list[float] = []
     began = time.monotonic()

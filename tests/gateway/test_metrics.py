@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fake_engine import FakeEngine
 from playhead.codecs import registry as codecs
+from playhead.engine.garbage import Keeper
 from playhead.engine.types import (
     AudioChunk,
     Lane,
@@ -20,7 +21,12 @@ from playhead.engine.types import (
 )
 from playhead.gateway import gpu
 from playhead.gateway.blame import Cause
-from playhead.gateway.collectors import BuildCollector, EngineCollector, SessionCollector
+from playhead.gateway.collectors import (
+    BuildCollector,
+    EngineCollector,
+    GarbageCollector,
+    SessionCollector,
+)
 from playhead.gateway.gpu import GpuCollector
 from playhead.gateway.messages import (
     Audio,
@@ -391,6 +397,17 @@ def test_what_another_process_tells_is_not_told_twice() -> None:
     for name in ("playhead_engine_utterances", "playhead_promotions_total"):
         assert metrics.registry.get_sample_value(name) is None
     assert metrics.registry.get_sample_value("playhead_gpu_memory_bytes", {"gpu": "0"}) is None
+
+
+def test_garbage() -> None:
+    metrics = Metrics()
+    keeper = Keeper(lambda: 0, lambda: False)
+    metrics.registry.register(GarbageCollector(keeper))
+    keeper.looks, keeper.freed, keeper.longest = 2, 70_000, 0.125
+    assert value(metrics, "playhead_garbage_collections_total") == 2
+    assert value(metrics, "playhead_garbage_collected_objects_total") == 70_000
+    assert value(metrics, "playhead_garbage_longest_pause_seconds") == 0.125
+    assert value(metrics, "playhead_garbage_grown_objects") >= 0
 
 
 def test_no_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from fake_engine import CHUNK, INFO, FakeEngine, wave
 from machine import AT_ONCE, PATIENCE, eventually
+from playhead.engine import garbage
 from playhead.engine.loop import Engine
 from playhead.engine.picture import EnginePicture
 from playhead.engine.remote import door, server, wire
@@ -32,7 +33,7 @@ from playhead.engine.types import (
     Report,
     Request,
 )
-from playhead.gateway import engines
+from playhead.gateway import engine_process, engines
 from playhead.gateway.models import StartError
 
 PROGRAM = Path(__file__).with_name("fake_runner.py")
@@ -81,6 +82,20 @@ class Gateway:
     def pcm(self, utterance: int) -> list[float]:
         chunks = [e for e in self.events if isinstance(e, AudioChunk) and e.utterance == utterance]
         return [float(x) for chunk in chunks for x in chunk.pcm]
+
+
+class FakeGc:
+    """As much has come and stayed as is told; a collection frees all of it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def get_count(self) -> tuple[int, int, int]:
+        return self.count, 0, 0
+
+    def collect(self) -> int:
+        found, self.count = self.count, 0
+        return found
 
 
 @contextlib.asynccontextmanager
@@ -489,3 +504,34 @@ def test_an_engine_that_is_told_to_stop_stops(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
         process.terminate()
         assert process.wait(AT_ONCE) == 0
+
+
+def test_an_engine_s_process_looks_for_garbage_when_nobody_speaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = FakeGc()
+    monkeypatch.setattr(garbage, "gc", made)
+    monkeypatch.setattr(engine_process, "ENGINE_CHECK", 0.001)
+
+    async def main() -> None:
+        async with world(tmp_path) as w:
+            looks, look = [], garbage.Keeper.look
+            monkeypatch.setattr(garbage.Keeper, "look", lambda own: looks.append(look(own)))
+            stop = asyncio.Event()
+            watching = asyncio.create_task(engine_process._until_stopped(w.server, stop))
+            gateway = await w.gateway()
+            assert not w.server.speaking
+            gateway.ask(gateway.first)
+            await eventually(lambda: w.server.speaking)
+            assert w.server.living == 3, "a gateway, an utterance, a client"
+            made.count = garbage.FLOOR + 3 * garbage.EACH
+            before = len(looks)
+            await eventually(lambda: len(looks) > before + 2)
+            assert made.count, "somebody speaks"
+            gateway.engine.cancel(gateway.first)
+            await eventually(lambda: not made.count)
+            assert not w.server.speaking
+            stop.set()
+            assert await watching is False
+
+    asyncio.run(main())

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from playhead.gateway.turns import Turns
+from playhead.gateway.turns import SHARE, Turns
 
 
 class Worker:
@@ -51,6 +51,26 @@ def test_who_joins_during_a_round_has_its_turn_in_the_next() -> None:
         return log
 
     assert asyncio.run(main()) == ["first", "late"]
+
+
+def test_others_of_the_loop_have_their_turn_between_a_few_and_the_next_few() -> None:
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        turns, log = Turns(loop), list[str]()
+
+        def sound() -> None:
+            log.append("s")
+            loop.call_soon(sound)
+
+        for _ in range(2 * SHARE + 3):
+            turns.add(Worker("m", 1, log, nothing))
+        loop.call_soon(sound)
+        for _ in range(4):
+            await asyncio.sleep(0)
+        return log.copy()
+
+    few = SHARE * "m" + "s"
+    assert "".join(asyncio.run(main())) == 2 * few + "mmms" + "s"
 
 
 def test_a_turn_that_fails_is_one_s_own_affair() -> None:
