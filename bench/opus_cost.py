@@ -4,9 +4,10 @@
 
 Speech of the bundled voice goes through the gateway's own encoders, in chunks as long as those of
 the accelerator model (one to sixteen frames of 80 ms). Processor time is the encoding thread's own,
-the least of several rounds, so that other work on the machine counts little. Then as many encoder
-threads as the server has by default, at once, in one process: what one interpreter gets done by
-them, in seconds of audio per second. No device needed; about a minute.
+the least of several rounds, so that other work on the machine counts little. Then a stream for each
+listener, in turn: an encoder that has not run for a while finds its state out of the caches. Then as
+many encoder threads as the server has by default, at once, in one process: what one interpreter
+gets done by them, in seconds of audio per second. No device needed; two minutes.
 """
 
 import argparse
@@ -44,6 +45,10 @@ FORMATS = (
 ROUNDS = 5
 THREADS = (1, 2)
 TOGETHER_SECONDS = 3.0
+TURN = 0.32
+"""Seconds of audio that a stream of a crowd gets encoded in its turn."""
+TURNS = 4
+"""The first, in which an encoder starts, does not count."""
 
 
 def speech() -> Pcm:
@@ -94,6 +99,25 @@ def cost(pcm: Pcm, codec: str, rate: int, chunk: float, listeners: int) -> dict[
     }
 
 
+def crowd(pcm: Pcm, codec: str, rate: int, listeners: int) -> dict[str, Any]:
+    """Processor time of ``listeners`` streams that are all there, one after the other."""
+    encoders = [registry.encoder(registry.open_format(codec, rate), RATE) for _ in range(listeners)]
+    size, spent = int(TURN * RATE), []
+    for turn in range(TURNS):
+        began = time.thread_time()
+        for place, encoder in enumerate(encoders):
+            at = (turn * size + 997 * place) % (len(pcm) - size)
+            encoder.encode(pcm[at : at + size])
+        spent.append((time.thread_time() - began) / TURN)
+    return {
+        "codec": codec,
+        "rate": rate,
+        "listeners": listeners,
+        "cpu_ms_per_s": 1e3 * min(spent[1:]) / listeners,
+        "cores": min(spent[1:]),
+    }
+
+
 def together(pcm: Pcm, codec: str, rate: int, threads: int) -> dict[str, Any]:
     """Seconds of audio per second that threads of one process encode."""
     done = [0] * threads
@@ -138,6 +162,13 @@ def main() -> None:
                 f" {row['kbit_per_s']:7.1f} {row['cores']:7.2f}",
                 flush=True,
             )
+    print(f"codec       Hz  {args.listeners:,} streams in turn: CPU ms/s  cores")
+    crowds = []
+    for codec, rate in FORMATS:
+        row = crowd(pcm, codec, rate, args.listeners)
+        crowds.append(row)
+        spent, cores = row["cpu_ms_per_s"], row["cores"]
+        print(f"{codec:9} {rate:6d} {spent:32.3f} {cores:6.2f}", flush=True)
     print("codec       Hz  threads  audio-s/s  cores")
     beside = []
     for codec, rate in (("pcm_s16le", 24_000), ("opus", 24_000)):
@@ -154,7 +185,7 @@ def main() -> None:
             "cores": os.cpu_count(),
             "load": os.getloadavg(),
         }
-        text = json.dumps({**facts, "alone": alone, "together": beside}, indent=1)
+        text = json.dumps({**facts, "alone": alone, "crowd": crowds, "together": beside}, indent=1)
         args.out.write_text(text + "\n", encoding="utf-8")
 
 
