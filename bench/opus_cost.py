@@ -5,8 +5,8 @@
 Speech of the bundled voice goes through the gateway's own encoders, in chunks as long as those of
 the accelerator model (one to sixteen frames of 80 ms). Processor time is the encoding thread's own,
 the least of several rounds, so that other work on the machine counts little. Then a stream for each
-listener, in turn: an encoder that has not run for a while finds its state out of the caches. Then as
-many encoder threads as the server has by default, at once, in one process: what one interpreter
+listener, in turn: an encoder that has not run for a while finds its state out of the caches. Then
+as many encoder threads as the server has by default, at once, in one process: what one interpreter
 gets done by them, in seconds of audio per second. No device needed; two minutes.
 """
 
