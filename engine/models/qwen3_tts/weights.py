@@ -105,11 +105,19 @@ def model_folder(source: str | Path) -> Path:
     try:
         return Path(snapshot_download(str(source), allow_patterns=list(HUB_FILES)))
     except (HfHubHTTPError, LocalEntryNotFoundError) as fault:
-        why = " ".join(str(fault).split())
-        raise WeightsError(
-            f"{source} is no local folder, and the hub did not give it: {why} Without a "
-            f"connection, download the folder elsewhere and name it"
-        ) from fault
+        raise _not_given(source, fault) from fault
+    except OSError:  # of this machine: a full disk, for instance
+        raise
+    except Exception as fault:  # what a lost connection raises is its HTTP client's own
+        raise _not_given(source, fault) from fault
+
+
+def _not_given(source: str | Path, fault: Exception) -> WeightsError:
+    why = " ".join(str(fault).split())
+    return WeightsError(
+        f"{source} is no local folder, and the hub did not give it: {why} Without a "
+        f"connection, download the folder elsewhere and name it"
+    )
 
 
 def _unobserved(elements: int) -> None:

@@ -223,15 +223,34 @@ def test_hub_downloads_are_limited_to_harmless_files(
     assert asked == {"someone/some-model": ["*.json", "*.safetensors", "*.txt"]}
 
 
-def test_a_hub_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+class OfAClient(Exception):
+    """What an HTTP client raises when a connection is lost on the way."""
+
+
+@pytest.mark.parametrize("kind", ["LocalEntryNotFoundError", OfAClient, ValueError])
+def test_a_hub_that_does_not_give_it_all_is_reported(
+    kind: str | type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub = pytest.importorskip("huggingface_hub")
+    raised = getattr(hub.errors, kind) if isinstance(kind, str) else kind
 
     def download(source: str, allow_patterns: list[str]) -> str:
-        raise hub.errors.LocalEntryNotFoundError("no\nconnection")
+        raise raised("no\nconnection")
 
     monkeypatch.setattr(hub, "snapshot_download", download)
     said = "did not give it: no connection Without a connection, download the folder"
     with pytest.raises(WeightsError, match=said):
+        model_folder("someone/some-model")
+
+
+def test_a_full_disk_is_no_fault_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def download(source: str, allow_patterns: list[str]) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    with pytest.raises(OSError, match="No space left"):
         model_folder("someone/some-model")
 
 
