@@ -1,6 +1,9 @@
 """Two API keys over real sockets, on a machine that cannot speak all that is asked of it: each has
-about half of what is made, however many sessions one of them opens. To within 5 %, over longer
-times than a test has: ``bench/reliability/overload.py``."""
+half of what is made, however many sessions one of them opens.
+
+Counted is what the engine made, chunk by chunk, not what happened in a time: how far the keys are
+apart is bounded by what is in work at once and does not grow, however slowly a busy machine gets
+there. With the bundled voice, over minutes: ``bench/reliability/overload_warm.py --keys``."""
 
 import asyncio
 import contextlib
@@ -14,22 +17,28 @@ import pytest
 from kit import Bare, client
 from live import FRAME, RATE, WaveRunner, live_server
 from machine import PATIENCE
+from playhead.engine.lead import LeadLimits
 from playhead.engine.policy import PolicyConfig
 from playhead.engine.types import ChunkWork, Pcm, Request
 from playhead.gateway import messages as m
 from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import KeyRing, new_key
 
-PACE = 3.0
-"""Seconds of sound that one of two lanes makes a second: six listeners of those who come."""
+PACE = 6.0
+"""Seconds of sound that one of two lanes makes a second: six listeners at twice the speed, of those
+who come."""
 GREEDY, MODEST = 20, 8
 """Sessions of each key. Both want more than half of what is made, and have as many as chunks
 are made at a time: who has fewer cannot take its half. Were sessions alike, it were 71 and 29 %."""
-COUNTED = 12.0
+COUNTED = 30.0
 """Seconds of sound that are counted, once all of them have begun."""
-MOST = 0.64
-"""Of all that is made. Who begins when, and what is in work when counting begins and ends, has been
-seen to make it 0.58."""
+MOST_APART = 3.0
+"""Seconds of sound by which one key may have had more: 45 to 55 %. Two lanes with four chunks of
+0.1 s each make 0.8; seen were 0.9 on quiet cores and 1.9 beside six programs that kept two cores
+busy. Were sessions alike, it were 12.8."""
+ALWAYS_WANTED: dict[str, float] = {"slow_hold": 600.0, "slow_close": 1_200.0, "max_unsent": 1 << 26}
+"""Nobody is held for not reading, and with the lead below nobody ever has enough: the loop that a
+busy machine keeps from running is the listeners' as well, and who wants nothing has no share."""
 
 pytestmark = pytest.mark.slow  # sound takes its time
 
@@ -81,14 +90,18 @@ async def listen(bare: Bare) -> None:
 def test_a_key_that_floods_has_no_more_than_one_that_does_not(tmp_path: Path) -> None:
     greedy, modest = two_keys(tmp_path)
     runner = Counting()
-    policy = PolicyConfig(max_live=100, max_utilisation=math.inf)
+    lead = LeadLimits(fixed=600.0)
+    policy = PolicyConfig(max_live=100, max_utilisation=math.inf, lead=lead)
 
     async def main() -> list[float]:
         async with contextlib.AsyncExitStack() as stack:
-            server = live_server(runner, policy, keys=str(tmp_path / "keys.json"))
+            server = live_server(runner, policy, keys=str(tmp_path / "keys.json"), **ALWAYS_WANTED)
             url = await stack.enter_async_context(server) + "/v1/session"
             keys = [greedy] * GREEDY + [modest] * MODEST
-            bares = [await stack.enter_async_context(client(url, key=key)) for key in keys]
+            bares = [
+                await stack.enter_async_context(client(url, key=key, playback_rate=2.0))
+                for key in keys
+            ]
             tasks = [asyncio.create_task(listen(bare)) for bare in bares]
             while sum(runner.shares) < COUNTED:
                 await asyncio.sleep(0.01)
@@ -98,4 +111,4 @@ def test_a_key_that_floods_has_no_more_than_one_that_does_not(tmp_path: Path) ->
             return runner.shares
 
     first, second = asyncio.run(asyncio.wait_for(main(), 2 * PATIENCE))
-    assert max(first, second) <= MOST * (first + second), (first, second)
+    assert abs(first - second) <= MOST_APART, (first, second)
