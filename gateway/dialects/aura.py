@@ -11,7 +11,7 @@ deepgram-sdk 7.17.0, speak/v1.
 import re
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from playhead.gateway.dialects.base import (
     POLICY,
@@ -63,12 +63,6 @@ class Aura(Dialect):
         self._turns = Turns()
         self._flushes: deque[float] = deque(maxlen=FLUSHES)  # when
         self._sequence = 0
-        self._acts: dict[str, Callable[[dict[str, Any], float], list[Action]]] = {
-            "Speak": self._speak,
-            "Flush": self._flush,
-            "Clear": self._clear,
-            "Close": lambda message, now: [Hangup(1000, "")],
-        }
 
     def opened(self, now: float) -> Actions:
         metadata = {
@@ -87,11 +81,11 @@ class Aura(Dialect):
             return [Hangup(UNSUPPORTED_DATA, "MESSAGE-0000: only text frames are taken")]
         try:
             message = read_object(frame)
-            act = self._acts.get(string(message, "type"))
+            act = self._ACTS.get(string(message, "type"))
             if act is None:
                 expected = "Speak, Flush, Clear or Close"
                 raise ProtocolError("unknown_type", "unknown message type", expected, "type")  # noqa: TRY301
-            return act(message, now)
+            return act(self, message, now)
         except ProtocolError as fault:
             return [Hangup(POLICY, f"DATA-0000: {fault.message}"[:123])]
 
@@ -170,6 +164,13 @@ class Aura(Dialect):
         frame = Frame(write_object({"type": kind, "sequence_id": self._sequence}))
         self._sequence += 1
         return frame
+
+    _ACTS: ClassVar[dict[str, Callable[["Aura", dict[str, Any], float], list[Action]]]] = {
+        "Speak": _speak,
+        "Flush": _flush,
+        "Clear": _clear,
+        "Close": lambda self, message, now: [Hangup(1000, "")],
+    }
 
 
 def _warning(code: str, description: str) -> Frame:

@@ -281,7 +281,7 @@ def _open(opening: Opening, facts: ServerFacts, *, multi: bool) -> ElevenLabs:
     try:
         query: Query | ProtocolError = read_query(opening.query, facts)
     except ProtocolError as fault:
-        query = fault
+        query = fault.with_traceback(None)  # kept: its frames would hold the connection
     return ElevenLabs(query, facts, multi=multi)
 
 

@@ -16,7 +16,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from playhead.engine.types import Source
 from playhead.gateway.dialects.base import (
@@ -90,13 +90,6 @@ class Flux(Dialect):
         self._cut_at = -1  # where the last interrupt cut
         self._characters = 0
         self._number = 0
-        self._acts: dict[str, Callable[[dict[str, Any], float], list[Action]]] = {
-            "Speak": self._speak,
-            "Flush": self._flush,
-            "Interrupt": self._interrupt,
-            "Configure": self._configure,
-            "Close": self._close,
-        }
 
     def opened(self, now: float) -> Actions:
         connected = {
@@ -115,8 +108,8 @@ class Flux(Dialect):
             return flux_fatal("MESSAGE-0000", "only text frames are taken", UNSUPPORTED_DATA)
         try:
             message = read_object(frame)
-            name = choice(message, "type", tuple(self._acts), "")
-            return self._acts[name](message, now)
+            name = choice(message, "type", tuple(self._ACTS), "")
+            return self._ACTS[name](self, message, now)
         except ProtocolError as fault:
             return flux_fatal("DATA-0000", f"{fault.message}; expected {fault.expected}", POLICY)
 
@@ -145,12 +138,8 @@ class Flux(Dialect):
     def _interrupt(self, message: dict[str, Any], now: float) -> list[Action]:
         offset = self._offset(message)
         if offset is not None and offset <= self._cut_at:
-            return [
-                flux_warning(
-                    "INVALID_INTERRUPT_OFFSET",
-                    f"playback_offset must be beyond {self._ms(self._cut_at)} ms",
-                )
-            ]
+            told = f"playback_offset must be beyond {self._ms(self._cut_at)} ms"
+            return [flux_warning("INVALID_INTERRUPT_OFFSET", told)]
         turn = self._turn_at(offset)
         if turn is None:
             return [flux_warning("NO_ACTIVE_SPEECH", "nothing is being spoken")]
@@ -293,6 +282,14 @@ class Flux(Dialect):
 
     def _ms(self, samples: int) -> int:
         return samples * 1_000 // self._rate
+
+    _ACTS: ClassVar[dict[str, Callable[["Flux", dict[str, Any], float], list[Action]]]] = {
+        "Speak": _speak,
+        "Flush": _flush,
+        "Interrupt": _interrupt,
+        "Configure": _configure,
+        "Close": _close,
+    }
 
 
 def open_flux(opening: Opening, facts: ServerFacts, request_id: str) -> Flux:

@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgpack
 import numpy as np
@@ -91,11 +91,6 @@ class Kyutai(Dialect):
         self._played = 0
         self._ogg: OggOpusWriter | None = None
         self._packet_samples = 0
-        self._acts: dict[str, Callable[[dict[str, Any]], list[Action]]] = {
-            "Text": lambda message: self._speak(string(message, "text")),
-            "Eos": lambda message: self._end(),
-            "Voice": _refuse_voice,
-        }
 
     def opened(self, now: float) -> Actions:
         if isinstance(self._query, ProtocolError):
@@ -116,10 +111,10 @@ class Kyutai(Dialect):
         if frame == EOS:
             return self._end()
         message = parse_msgpack(frame, BOUNDS)
-        act = self._acts.get(string(message, "type"))
+        act = self._ACTS.get(string(message, "type"))
         if act is None:
             raise bad_message("unknown message type", "Text, Eos or Voice")
-        return act(message)
+        return act(self, message)
 
     def _speak(self, text: str) -> list[Action]:
         if not text.strip():
@@ -195,6 +190,12 @@ class Kyutai(Dialect):
         told = self._map({"type": "Error", "message": text})
         return [*told, Hangup(CLOSES.get(fault.code, POLICY), reason)]
 
+    _ACTS: ClassVar[dict[str, Callable[["Kyutai", dict[str, Any]], list[Action]]]] = {
+        "Text": lambda self, message: self._speak(string(message, "text")),
+        "Eos": lambda self, message: self._end(),
+        "Voice": lambda self, message: _refuse_voice(),
+    }
+
 
 def pack_audio(data: bytes) -> bytes:
     """``{"type": "Audio", "pcm": [...]}`` of little-endian float32 samples, each a msgpack
@@ -206,7 +207,7 @@ def pack_audio(data: bytes) -> bytes:
     return bytes(head) + struct.pack(">BI", ARRAY32, len(samples)) + packed.tobytes()
 
 
-def _refuse_voice(message: dict[str, Any]) -> list[Action]:
+def _refuse_voice() -> list[Action]:
     raise ProtocolError("bad_value", "voices are not made from embeddings here", "voice in the URL")
 
 
@@ -226,4 +227,4 @@ def open_kyutai(opening: Opening, facts: ServerFacts, request_id: str) -> Kyutai
     try:
         return Kyutai(_read_query(opening.query, facts))
     except ProtocolError as fault:
-        return Kyutai(fault)
+        return Kyutai(fault.with_traceback(None))  # kept: its frames would hold the connection

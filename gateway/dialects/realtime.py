@@ -13,7 +13,7 @@ error, and the socket lives, as it does after every error. Source: openai 3.57.0
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from playhead.engine.types import Source
 from playhead.gateway.dialects import realtime_parts as parts
@@ -68,15 +68,6 @@ class Realtime(Dialect):
         self._events = Events()
         self._items = parts.Items()
         self._active: parts.Response | None = None
-        self._acts: dict[str, Callable[[dict[str, Any], float], list[Action]]] = {
-            "session.update": self._update,
-            "conversation.item.create": self._create_item,
-            "conversation.item.retrieve": self._retrieve,
-            "conversation.item.delete": self._delete,
-            "conversation.item.truncate": self._truncate,
-            "response.create": self._respond,
-            "response.cancel": self._cancel,
-        }
 
     def opened(self, now: float) -> Actions:
         return [self._events.plain("session.created", session=self._session())]
@@ -89,11 +80,11 @@ class Realtime(Dialect):
             message = read_object(frame)
             event_id = message.get("event_id")
             kind = string(message, "type")
-            act = self._acts.get(kind)
+            act = self._ACTS.get(kind)
             if act is None:
-                known = ", ".join(self._acts)
+                known = ", ".join(self._ACTS)
                 raise ProtocolError("unknown_type", f"{shorten(kind)} is not served", known, "type")  # noqa: TRY301
-            return act(message, now)
+            return act(self, message, now)
         except ProtocolError as fault:
             return [self._events.plain("error", error=parts.error_of(fault, event_id))]
 
@@ -292,6 +283,16 @@ class Realtime(Dialect):
             **self._settings,
             "audio": {"output": parts.shown(self._voicing)},
         }
+
+    _ACTS: ClassVar[dict[str, Callable[["Realtime", dict[str, Any], float], list[Action]]]] = {
+        "session.update": _update,
+        "conversation.item.create": _create_item,
+        "conversation.item.retrieve": _retrieve,
+        "conversation.item.delete": _delete,
+        "conversation.item.truncate": _truncate,
+        "response.create": _respond,
+        "response.cancel": _cancel,
+    }
 
 
 def open_realtime(opening: Opening, facts: ServerFacts, request_id: str) -> Realtime:

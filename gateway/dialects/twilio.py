@@ -20,7 +20,7 @@ Source: twilio.com/docs/voice/media-streams/websocket-messages.
 
 import base64
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from playhead.engine.types import Source
 from playhead.gateway.access_keys import KEY_PREFIX
@@ -82,22 +82,14 @@ class Twilio(Dialect):
         self._spoken_to = False  # the peer uses our own events, and may be told of faults
         self._keys_interrupt = False
         self._turns = Turns()
-        self._acts: dict[str, Callable[[dict[str, Any], float], list[Action]]] = {
-            "start": self._start,
-            "mark": self._mark,
-            "dtmf": self._dtmf,
-            "stop": lambda message, now: [Hangup(NORMAL, "")],
-            "speak": self._speak,
-            "clear": self._clear,
-        }
 
     # ------------------------------------------------------------ from the call
 
     def receive(self, frame: bytes | str, now: float) -> Actions:
         try:
             message = read_object(frame)
-            act = self._acts.get(string(message, "event"))
-            return [] if act is None else act(message, now)  # media, connected, what may come
+            act = self._ACTS.get(string(message, "event"))
+            return [] if act is None else act(self, message, now)  # media, connected, what may come
         except ProtocolError as fault:
             if not self._spoken_to:
                 return [Hangup(POLICY, f"{fault.message}; expected {fault.expected}"[:120])]
@@ -231,6 +223,15 @@ class Twilio(Dialect):
     def _error(self, code: str, message: str, expected: str) -> Frame:
         told = {"code": code, "message": message, "expected": expected}
         return self._event("error", error=told)
+
+    _ACTS: ClassVar[dict[str, Callable[["Twilio", dict[str, Any], float], list[Action]]]] = {
+        "start": _start,
+        "mark": _mark,
+        "dtmf": _dtmf,
+        "stop": lambda self, message, now: [Hangup(NORMAL, "")],
+        "speak": _speak,
+        "clear": _clear,
+    }
 
 
 def _show(ticket: str) -> Show:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import msgpack
 from machine import PATIENCE
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
@@ -272,6 +273,57 @@ def another_dialect(port: int) -> None:
         talker.until("chunk")
 
 
+def item(text: str) -> dict[str, Any]:
+    content = [{"type": "input_text", "text": text}]
+    return {"type": "message", "role": "user", "content": content}
+
+
+DIALECTS: dict[str, list[dict[str, Any]]] = {
+    "/v1/text-to-speech/wave/stream-input": [{"text": " "}, {"text": "Hm. "}, {"text": ""}],
+    "/v1/text-to-speech/nobody/stream-input": [],
+    "/v1/text-to-speech/wave/multi-stream-input": [
+        {"text": " ", "context_id": "a"},
+        {"text": "Hm. ", "context_id": "a", "flush": True},
+        {"close_socket": True},
+    ],
+    "/v1/speak": [
+        {"type": "Speak", "text": "Hm."},
+        {"type": "Flush"},
+        {"type": "Close"},
+    ],
+    "/v2/speak?model=flux-alto-en": [
+        {"type": "Speak", "text": "Hm."},
+        {"type": "Flush"},
+        {"type": "Close"},
+    ],
+    "/v1/realtime?model=wave": [
+        {"type": "response.create", "response": {"input": [item("Hm.")]}},
+        {"type": "nonsense"},
+    ],
+    "/v1/twilio": [
+        {"event": "start", "streamSid": "MZ1", "start": {"streamSid": "MZ1"}},
+        {"event": "speak", "text": "Hm."},
+        {"event": "stop"},
+    ],
+    "/api/tts_streaming?voice=nobody": [],
+    "/api/tts_streaming": [{"type": "Text", "text": "Hm."}, {"type": "Eos"}],
+}
+"""What each says after it has come, by its path."""
+
+
+def other_dialects(port: int) -> None:
+    """All of them: each says its words, hears what comes for a moment, and goes."""
+    for path, messages in DIALECTS.items():
+        packed = path.startswith("/api")
+        with Talker(port, path) as talker:
+            with contextlib.suppress(ConnectionClosed):
+                for message in messages:
+                    talker.socket.send(msgpack.packb(message) if packed else json.dumps(message))
+            with contextlib.suppress(ConnectionClosed, TimeoutError):
+                while True:
+                    talker.socket.recv(0.2)
+
+
 def requests_for_speech(port: int) -> None:
     """Spoken, refused, and left before its end."""
     for fields, most in (
@@ -304,4 +356,5 @@ WAYS: list[Way] = [
     plain_http,
     a_viewer,
     another_dialect,
+    other_dialects,
 ]
