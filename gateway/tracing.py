@@ -6,8 +6,10 @@ bounded: a collector that hangs costs traces, never audio.
 
 import random
 import threading
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
+import requests
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -15,6 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 from playhead.engine import clock
 from playhead.engine.types import Request
+from playhead.gateway.letting_go import forget_frames
 from playhead.gateway.trace import Trace
 
 NANO: Final = 1_000_000_000
@@ -83,7 +86,25 @@ class Tracer:
         return int((at + self._epoch) * NANO)
 
 
+class Session(requests.Session):
+    """Answers where a collector cannot be reached, instead of raising: the libraries on the way
+    keep such a fault in their own frames, which hold the spans and what was to be sent, until a
+    garbage collection that does not come (``engine/garbage.py``)."""
+
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        """Raises nothing for a collector that refuses, vanishes or hangs."""
+        try:
+            return super().send(request, **kwargs)
+        except (requests.ConnectionError, requests.Timeout) as fault:
+            forget_frames(fault)
+            answer = requests.Response()
+            # One after which the exporter tries again, as it does after such a fault.
+            answer.status_code, answer.reason = HTTPStatus.SERVICE_UNAVAILABLE, str(fault)
+            answer.request, answer.url = request, request.url or ""
+            return answer
+
+
 def open_tracer(endpoint: str, *, version: str, node: str | None, ratio: float) -> Tracer:
     """A tracer that sends to an OTLP endpoint over HTTP."""
-    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=PATIENCE)
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=PATIENCE, session=Session())
     return Tracer(exporter, version=version, node=node, ratio=ratio)

@@ -1,14 +1,18 @@
 """Utterances as traces: the stages of their way, and a collector that hears of them."""
 
 import asyncio
+import contextlib
+import gc
 import http.server
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import requests
 from harness import gateway
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -16,7 +20,7 @@ from playhead.engine.types import AudioChunk, Lane, ListenerState, Report, Reque
 from playhead.gateway import checks
 from playhead.gateway.settings import Settings
 from playhead.gateway.trace import Stage, Trace
-from playhead.gateway.tracing import PATIENCE, Tracer, open_tracer
+from playhead.gateway.tracing import PATIENCE, Session, Tracer, open_tracer
 
 
 def chunk(queued_at: float, made_at: float) -> AudioChunk:
@@ -62,6 +66,24 @@ def test_what_was_not_passed_has_no_stage() -> None:
     trace.on_audio(chunk(0.0, 0.0), True, 1.5)
     trace.on_report(report(100, 0), 0.9, 1.6)
     assert list(trace.stages(2.0)) == [Stage("socket", 1.5, 1.5)]
+
+
+@contextlib.contextmanager
+def cyclic() -> Iterator[list[str]]:
+    """The kinds of what only a garbage collection can free, once this block has ended."""
+    found: list[str] = []
+    gc.freeze()  # what was there before is not looked through
+    gc.disable()
+    try:
+        yield found
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        found += [type(kept).__name__ for kept in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.unfreeze()
+        gc.enable()
 
 
 def tracer(ratio: float = 1.0) -> tuple[Tracer, InMemorySpanExporter]:
@@ -179,6 +201,22 @@ def test_a_collector_that_never_answers_costs_traces_and_nothing_else() -> None:
         began = time.monotonic()
         made.close()
         assert time.monotonic() - began < 2 * PATIENCE
+
+
+@pytest.mark.parametrize("how", ["refuses", "hangs"])
+def test_a_delivery_that_fails_leaves_nothing_to_the_garbage_collector(how: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hole:
+        url = f"http://127.0.0.1:{hole.getsockname()[1]}/"
+        if how == "refuses":
+            hole.close()
+        session = Session()
+        asked = session.prepare_request(requests.Request("POST", url, data=b"spans"))
+        session.send(asked, timeout=0.01)  # what is made once for all
+        with cyclic() as found:
+            answer = session.send(asked, timeout=0.01)
+    assert found == []
+    assert answer.status_code == 503, "tried again later"
+    assert "127.0.0.1" in answer.reason
 
 
 def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
