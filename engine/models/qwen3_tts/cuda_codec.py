@@ -26,10 +26,17 @@ def compile_ahead(codec: Codec, batches: Iterable[int], ladder: Sequence[int]) -
         _decode_each(codec, sorted(batches), ladder)
         _decode_each(codec, (1,), (codec.max_frames,))  # recordings of voices
 
+    _try_convolutions()
     kernels = wanted(everything)
     codec.reset(torch.tensor([codec.arena.spare], device=codec.decoder.device))  # holds anything
     torch.cuda.empty_cache()  # graphs have memory of their own
     return Ahead(kernels, target())
+
+
+def _try_convolutions() -> None:
+    """Without trying them, cuDNN takes convolutions up to fifty times slower at some sizes; and
+    what it has once taken for a size, tried or not, it keeps. So before the first call of all."""
+    torch.backends.cudnn.benchmark = True
 
 
 def _decode_each(codec: Codec, batches: Sequence[int], ladder: Sequence[int]) -> None:
@@ -97,8 +104,7 @@ class CodecLane:
         stream: torch.cuda.Stream,
     ) -> None:
         """``codes`` int64 [slots + 1, positions, groups]: the table that the LM lane fills."""
-        # Without trying them, cuDNN takes convolutions up to fifty times slower at some sizes.
-        torch.backends.cudnn.benchmark = True
+        _try_convolutions()
         self._stream, self._spare = stream, codec.arena.spare
         self._ladder, self._batches = tuple(sorted(ladder)), tuple(sorted(batches))
         self.samples = codec.decoder.config.frame_samples

@@ -185,6 +185,23 @@ def test_all_that_lanes_and_recordings_call_is_compiled_ahead(
         assert set(called) <= set(kernels)
 
 
+def test_convolutions_are_tried_from_the_first_call_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a library has once chosen for a size is kept, tried or not."""
+    monkeypatch.setattr(cuda_codec, "Ahead", lambda *_: None)
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+    decoder = CodecDecoder(CODEC, random_tensors(decoder_tensors(CODEC), 5))
+    codec, tried = Codec(decoder, decoder.arena(1), 25), list[bool]()
+    decode = Codec.decode
+
+    def watched(self: Codec, *args: Any, **more: Any) -> torch.Tensor:
+        tried.append(torch.backends.cudnn.benchmark)
+        return decode(self, *args, **more)
+
+    monkeypatch.setattr(Codec, "decode", watched)
+    compile_ahead(codec, {1}, (1,))
+    assert tried == [True, True]
+
+
 def test_nothing_wanted_starts_no_process() -> None:
     ahead = compiling.Ahead((), TARGET)
     assert (ahead.processes, ahead.wait()) == (0, 0)
