@@ -135,6 +135,22 @@ def test_a_cloned_voice_is_a_voice(tmp_path: Path) -> None:
     talk(model, script)
 
 
+def test_a_described_voice_is_the_only_one(tmp_path: Path) -> None:
+    watched = Watched(lab.runner(tmp_path, kind="voice_design", frames=lambda _: 4))
+
+    async def script(voice: Voice, _: str) -> None:
+        assert voice.ready.voices == ("designed",)
+        assert voice.ready.instruct
+        assert len(await voice.speak(TEXT, instruct="An old man", language="english").read()) > 0
+        with pytest.raises(ServerError) as caught:
+            voice.speak(TEXT, voice="ryan")
+        assert (caught.value.code, caught.value.expected) == ("unknown_voice", "one of designed")
+
+    talk(watched.model, script)
+    asked = [(r.voice, r.language, r.instruct) for r in watched.requests]
+    assert asked == [("designed", "english", "An old man")]
+
+
 def test_random_weights_say_so(tmp_path: Path) -> None:
     async def script(voice: Voice, url: str) -> None:
         def readiness() -> dict[str, Any]:
@@ -167,6 +183,7 @@ def test_a_text_beyond_the_context_fails_alone(tmp_path: Path) -> None:
             await voice.speak("word " * 60).done()
         assert caught.value.code == "bad_value"
         assert "at most 39 fit" in str(caught.value)
+        assert caught.value.expected == "a request that keeps to this"
         assert len(await voice.speak(TEXT).read()) > 0
 
     talk(model, script)
