@@ -43,6 +43,7 @@ class Opened:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, faults: list[Exception]) -> None:
         self.plans: list[Buckets] = []
+        self.released: list[None] = []
         self._faults = faults
         parts = Parts(*[SimpleNamespace(table=None)] * 6)  # type: ignore[arg-type]
         stands_in = {
@@ -50,6 +51,7 @@ class Opened:
             "with_ops": lambda loop, _: loop,
             "compile_ahead": lambda *_: SimpleNamespace(wait=None),
             "CudaRunner": self._capture,
+            "_release": lambda: self.released.append(None),
             "_codec_ops": lambda: None,
             "_layer_ops": lambda: None,
         }
@@ -77,6 +79,7 @@ def test_a_device_that_fills_up_while_graphs_are_captured_gets_fewer(
     opened = Opened(monkeypatch, [MEMORY_ERROR("CUDA out of memory"), of_the_driver])
     assert opened() == "ready"
     assert opened.plans == [*Buckets().plans()]
+    assert len(opened.released) == 2
     assert caplog.text.count("out of memory; trying again with fewer graphs") == 2
 
 
