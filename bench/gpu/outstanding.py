@@ -218,7 +218,7 @@ class Device:
     def measure(self, wanted: Piece, within: float) -> dict[str, Any]:
         """See :class:`Bench`."""
         if wanted.name == TESTS:
-            command = ["-m", "pytest", "-q", "--tb=short", "--durations=8", "tests/gpu"]
+            command = ["-m", "pytest", "--tb=short", "--durations=8", "tests/gpu"]
             return self._program(command, within)
         if wanted.name == CODEC:
             command = ["bench/gpu/codec_buckets.py", "--variants", "own"]

@@ -1,4 +1,4 @@
-"""Tests on a CUDA device: ``python -m pytest tests/gpu -q``, about a minute on one H200.
+"""Tests on a CUDA device: ``python -m pytest tests/gpu -q``, two to three minutes on one H200.
 
 Nothing needs to be installed but torch for CUDA and pytest: the source tree is linked. Without a
 device everything here is skipped. What was measured is listed at the end, and written to
