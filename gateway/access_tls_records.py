@@ -10,6 +10,7 @@ is ended.
 
 import ssl
 from typing import Any, Final
+from weakref import WeakSet
 
 HEAD: Final = 5
 """Bytes before a record: its type, its version, and its length in the last two."""
@@ -43,16 +44,27 @@ class Metered(ssl.SSLObject):
         self._arrived, self._given = arrived, given
         self._rest, self._at, self._idle = b"", 0, 0
         self._more = self._fed = False
+        _SHAKING.add(self)
 
     def do_handshake(self) -> None:
         """As of ``ssl.SSLObject``. Raises :class:`Flooded` too."""
+        try:
+            self._shake()
+        except ssl.SSLWantReadError:
+            raise
+        except OSError:  # of which those of TLS are
+            _SHAKING.discard(self)
+            raise
+        _SHAKING.discard(self)
+        self._idle = 0
+
+    def _shake(self) -> None:
         while True:
             try:
                 super().do_handshake()
             except ssl.SSLWantReadError:
                 self._feed()
             else:
-                self._idle = 0
                 return
 
     def read(self, len: int = 1024, buffer: Any = None) -> Any:
@@ -107,6 +119,14 @@ class Metered(ssl.SSLObject):
             self._rest, self._at = b"", 0
         else:
             self._at = at + size
+
+
+_SHAKING: Final[WeakSet[Metered]] = WeakSet()
+
+
+def shaking() -> bool:
+    """Whether a handshake of this process's servers is going on; one that has failed is not."""
+    return bool(_SHAKING)
 
 
 class Context(ssl.SSLContext):

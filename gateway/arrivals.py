@@ -6,6 +6,7 @@ from typing import Protocol
 
 from playhead.engine import clock
 from playhead.gateway.accepts import Accepts, HalfOpen, Pace
+from playhead.gateway.access_tls_records import shaking
 from playhead.gateway.admission import ConnectionCaps
 from playhead.gateway.last_call import Coming, last_call
 from playhead.gateway.settings import Settings
@@ -26,7 +27,7 @@ class Arrivals:
         self.caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
         self.accepts = Accepts(settings.max_connections_per_address)
         self.half_open: HalfOpen[Arrival] = HalfOpen(settings.max_connections)
-        self.coming = Coming(settings.open_timeout)
+        self.coming = Coming(settings.open_timeout, shaking)
         self.listener: socket.socket | None = None
 
     def enter(self, peer: Arrival) -> None:

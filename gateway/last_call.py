@@ -43,9 +43,11 @@ _NO_SYN: Final = b"".join(
 class Coming:
     """Protocols that have a connection and were not told yet: with TLS, while hands are shaken."""
 
-    def __init__(self, patience: float) -> None:
-        """``patience``: seconds after which a handshake has failed. Nobody tells that."""
+    def __init__(self, patience: float, shaking: Callable[[], bool]) -> None:
+        """``patience``: seconds after which a handshake has failed, where nobody tells that.
+        ``shaking``: whether any is going on."""
         self._patience = patience
+        self._shaking = shaking
         self._since: WeakKeyDictionary[object, float] = WeakKeyDictionary()
 
     def expect(self, protocol: object, now: float) -> None:
@@ -58,7 +60,8 @@ class Coming:
 
     def any(self, now: float) -> bool:
         """Whether there are such."""
-        return any(now < since + self._patience for since in self._since.values())
+        waiting = (now < since + self._patience for since in self._since.values())
+        return self._shaking() and any(waiting)
 
 
 def never() -> bool:

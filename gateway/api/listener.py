@@ -13,6 +13,7 @@ from typing import Any, Final, Self, cast
 
 import uvicorn
 from playhead.engine import clock
+from playhead.gateway.access_tls_records import shaking
 from playhead.gateway.admission import ConnectionCaps, address_key
 from playhead.gateway.api.app import Api
 from playhead.gateway.last_call import LOOK, Coming, last_call
@@ -49,7 +50,7 @@ class HttpListener:
         caps: ConnectionCaps,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._coming = Coming(settings.open_timeout)
+        self._coming = Coming(settings.open_timeout, shaking)
 
         def protocol(*args: Any, **kwargs: Any) -> BoundedHttp:
             return BoundedHttp(*args, **kwargs).bound(settings, caps, self._coming)

@@ -180,6 +180,20 @@ def test_who_does_not_speak_tls_is_cut_in_time(tmp_path: Path, first: bytes) -> 
     uvloop.run(main())
 
 
+def test_a_handshake_that_failed_holds_up_no_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            asyncio.timeout(AT_ONCE),
+            gateway(open_timeout=PATIENCE, **issue(tmp_path)) as up,
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", up.port)
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"HTTP" not in await reader.read()
+            writer.close()
+
+    uvloop.run(main())
+
+
 def test_a_renewed_certificate_is_taken_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -183,7 +183,8 @@ class Told(asyncio.Protocol):
 
 
 def test_a_handshake_that_failed_is_not_waited_for() -> None:
-    coming = Coming(5.0)
+    at_it = [True]
+    coming = Coming(5.0, lambda: at_it[0])
     first, second = Told(), Told()
     assert not coming.any(0.0)
     coming.expect(first, 1.0)
@@ -192,6 +193,9 @@ def test_a_handshake_that_failed_is_not_waited_for() -> None:
     coming.came(first)
     coming.came(first)
     assert coming.any(6.9)
+    at_it[0] = False
+    assert not coming.any(6.9)
+    at_it[0] = True
     assert not coming.any(7.0)
     del second
     assert not coming.any(3.0)
