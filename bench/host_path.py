@@ -8,13 +8,16 @@ on one H200) and `playhead bench run` speaks to it over real sockets. The figure
 milliseconds per utterance, which hardly depends on what else the machine does; its inverse bounds
 the rate of one interpreter. With --profile the functions of one thread, by their own time. With
 --apart both ways, one after the other: all in one process, and the engine in a process of its own.
-With --lanes a third way: the stand-in in a process of its own as well.
+With --lanes a third way: the stand-in in a process of its own as well. Each process tells at
+its end which garbage collections there were and how long the longest took.
 """
 
 import argparse
 import asyncio
+import atexit
 import contextlib
 import cProfile
+import gc
 import json
 import os
 import pstats
@@ -77,7 +80,34 @@ def model_apart(settings: bytes, tell: Any) -> Any:
     """The stand-in in a process of its own."""
     from playhead.engine.remote.runner_host import Hosted
 
+    as_served("model")
     return Hosted(StandIn(), limits())
+
+
+def as_served(who: str) -> None:
+    """Share the interpreter as `playhead serve` does, and tell at the end what was collected."""
+    from playhead.gateway.serve import share_interpreter
+
+    share_interpreter()
+    took: dict[int, list[float]] = {}
+    found = began = 0.0
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        nonlocal found, began
+        if phase == "start":
+            began = time.thread_time()
+        else:
+            took.setdefault(info["generation"], []).append(1e3 * (time.thread_time() - began))
+            found += info["collected"]
+
+    def tell() -> None:
+        gc.callbacks.remove(note)
+        told = (f"{len(ms)} of generation {g}, longest {max(ms):.1f} ms" for g, ms in took.items())
+        told_all = "; ".join(told) or "none"
+        print(f"{who}: collections: {told_all}; {found:.0f} objects found", file=sys.stderr)
+
+    gc.callbacks.append(note)
+    atexit.register(tell)
 
 
 def limits() -> Any:
@@ -125,6 +155,7 @@ async def serve_engine(path: str, lanes: bool) -> None:
 
     server = EngineServer(opener("", Path(), lanes))
     await server.start(path)
+    as_served("engine")
     print(path, flush=True)
     await stopped()
     server.stop()
@@ -146,6 +177,7 @@ async def serve(profile: str, out: Path, path: str) -> None:
         info, numbers, open_engine = source.info, source.numbers, source.open
     server = GatewayServer(settings, server_facts(settings, info, numbers), open_engine)
     await server.start(bind(settings.host, settings.port))
+    as_served("gateway" if path else "all")
     print(f"ws://127.0.0.1:{server.port}", flush=True)
     watcher = cProfile.Profile()
     if profile == "main":
