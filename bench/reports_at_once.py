@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How long the event loop does nothing but take reports, after a pause in which many have come.
 
     python bench/reports_at_once.py [--sessions 140] [--times 10]
