@@ -57,6 +57,12 @@ def clients(port: int, count: int) -> None:
         print("sent", flush=True)
 
 
+def told(line: str, expected: str) -> None:
+    """Without clients there is nothing to measure, and no report is the shortest of all."""
+    if line.strip() != expected:
+        raise RuntimeError(f"the clients said {line!r} and not {expected!r}: they have ended")
+
+
 async def measure(count: int, times: int) -> list[float]:
     """Milliseconds, a figure for each pause."""
     took: list[float] = []
@@ -77,14 +83,14 @@ async def measure(count: int, times: int) -> list[float]:
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as crowd:
             assert crowd.stdin is not None
             assert crowd.stdout is not None
-            await asyncio.to_thread(crowd.stdout.readline)
+            told(await asyncio.to_thread(crowd.stdout.readline), "ready")
             gc.disable()
             worst = []
             for _ in range(times):
                 await asyncio.sleep(SETTLES)
                 took.clear()
                 print("go", file=crowd.stdin, flush=True)
-                crowd.stdout.readline()  # the loop stands still
+                told(crowd.stdout.readline(), "sent")  # the loop stands still
                 await asyncio.sleep(SETTLES)
                 worst.append(max(took))
             crowd.kill()

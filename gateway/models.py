@@ -90,10 +90,7 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
     try:
         from playhead.engine.models.qwen3_tts import cuda_runner, device_faults
     except ImportError as error:
-        raise StartError(
-            f"--model {settings.model} needs packages that are not installed ({error}): "
-            "pip install 'playhead[qwen]'"
-        ) from error
+        raise _lacking(settings, error) from error
     assert settings.weights is not None  # Settings has seen to it
     try:
         runner = cuda_runner.open_cuda(
@@ -103,6 +100,8 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
             recordings=None if settings.clones is None else Path(settings.clones),
             tell=tell,
         )
+    except ImportError as error:
+        raise _lacking(settings, error) from error
     except device_faults.MEMORY_ERROR as error:
         raise StartError(
             f"--slots {settings.slots} of --context {settings.context} do not fit the "
@@ -124,6 +123,13 @@ def open_accelerated(settings: Settings, tell: Tell) -> Served:
         ) from error
     log.info("serving %s with %d streams", runner.info.name, settings.slots)
     return Served(runner, runner.limits, accelerated_policy(settings), runner.counts)
+
+
+def _lacking(settings: Settings, error: ImportError) -> StartError:
+    return StartError(
+        f"--model {settings.model} needs packages that are not installed ({error}): "
+        "pip install 'playhead[qwen]'"
+    )
 
 
 def accelerated_policy(settings: Settings) -> PolicyConfig:

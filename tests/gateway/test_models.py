@@ -52,6 +52,7 @@ def test_clones_go_with_the_model_that_makes_them() -> None:
         ("VOICE_ERROR", "voices", r"--clones voices: why"),
         ("VOICE_ERROR", None, r"--clones \(not given\): why"),
         ("ValueError", None, r"--weights some/model cannot be used \(why\): name a model folder"),
+        ("ImportError", None, r"needs packages that are not installed \(why\): pip install"),
         ("OSError", None, r"--weights some/model cannot be used \(why\): name a model folder"),
     ],
 )
@@ -68,6 +69,7 @@ def test_what_cannot_be_opened_names_its_setting(
         "VOICE_ERROR": cuda_runner.VOICE_ERROR,
         "ValueError": ValueError,
         "OSError": OSError,
+        "ImportError": ImportError,
     }
 
     def open_cuda(*_: object, **__: object) -> None:

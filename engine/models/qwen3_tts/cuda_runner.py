@@ -338,7 +338,8 @@ def open_cuda(
     steps = tuple(batch for batch in chosen.lm.steps if batch < 2 * slots)
     buckets = replace(chosen, lm=replace(chosen.lm, steps=steps))
     sizes = {*buckets.urgent, *buckets.background}
-    ahead = compile_ahead(parts.codec, sizes, LADDER)
+    with told_apart():
+        ahead = compile_ahead(parts.codec, sizes, LADDER)
 
     @told_apart()
     def make(plan: Buckets, last: bool) -> CudaRunner:

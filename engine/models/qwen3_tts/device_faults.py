@@ -13,7 +13,9 @@ import torch
 MEMORY_ERROR = torch.OutOfMemoryError
 DEVICE_FAULT = torch.AcceleratorError
 FULL = ("out of memory", "ALLOC_FAILED")
-"""How the driver and Triton say so, and the library of matrix products."""
+"""How the driver and Triton say so, and the libraries of products and of convolutions."""
+OURS = ("CUDA", "cuDNN")
+"""One of these is in what all of them say."""
 
 
 class DeviceError(RuntimeError):
@@ -43,7 +45,7 @@ def _full(fault: BaseException) -> BaseException | None:
     while seen is not None:
         if isinstance(seen, MEMORY_ERROR):
             return seen
-        ours = isinstance(seen, DEVICE_FAULT) or "CUDA" in str(seen)
+        ours = isinstance(seen, DEVICE_FAULT) or any(name in str(seen) for name in OURS)
         if isinstance(seen, RuntimeError) and ours and any(said in str(seen) for said in FULL):
             return seen
         seen = seen.__cause__ or seen.__context__

@@ -32,7 +32,8 @@ from playhead.engine.models.qwen3_tts.sampling import Sampling
 from playhead.engine.models.qwen3_tts.slots import SlotTable
 from playhead.engine.models.qwen3_tts.startup import TooLarge, check_fits
 from playhead.engine.models.qwen3_tts.talker import Talker
-from playhead.engine.models.qwen3_tts.text import HashTokenizer, Tokenizer, open_vocabulary
+from playhead.engine.models.qwen3_tts.text import HashTokenizer, Tokenizer
+from playhead.engine.models.qwen3_tts.vocabulary import open_vocabulary
 from playhead.engine.models.qwen3_tts.weights import (
     compute_dtype,
     load_tensors,

@@ -46,7 +46,10 @@ SIZE_NAMES = {"1.7b": "1b7", "0.6b": "0b6"}
 def model_config(size: str) -> ModelConfig:
     """CustomVoice of ``size`` "1.7b" or "0.6b". Raises ValueError for another."""
     if size not in HIDDEN:
-        raise ValueError(f"there is no preset {size!r}: available are {', '.join(HIDDEN)}")
+        raise ValueError(
+            f"there is no preset {size!r} and no folder of that name: available are "
+            f"{', '.join(HIDDEN)}, or a model folder"
+        )
     return ModelConfig(
         kind="custom_voice",
         size=SIZE_NAMES[size],

@@ -9,18 +9,13 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from playhead.engine.models.qwen3_tts.config import TextIds
 from playhead.engine.models.qwen3_tts.prompt import PromptError
 
 ROLE = "<|im_start|>assistant\n"
 ROLE_IDS = 3
 """How many ids that is."""
-VOCABULARY = ("vocab.json", "merges.txt", "tokenizer_config.json")
-WHOLE_VOCABULARY = "tokenizer.json"
-"""Says the same as those three."""
 INSTRUCT = ("<|im_start|>user\n", "<|im_end|>\n")
 MOST_HELD = 1024
 """Characters without a safe place to cut after which one is cut all the same."""
@@ -35,73 +30,6 @@ class Tokenizer(Protocol):
     @property
     def specials(self) -> tuple[str, ...]:
         """Special tokens as they are written."""
-
-
-class VocabularyError(ValueError):
-    """A model folder's vocabulary is missing, cut, or another model's; says which file."""
-
-
-class FolderTokenizer:
-    """The vocabulary of a model folder. Raises :class:`VocabularyError` when it cannot be read."""
-
-    def __init__(self, folder: Path) -> None:
-        files = _vocabulary_files(folder)
-        # Heavy, and not installed with the CPU voice.
-        import transformers
-
-        transformers.logging.set_verbosity_error()  # it warns of every model it does not know
-        try:
-            # Not left unsaid: the library would ask at the terminal whether to run a folder's code.
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(
-                str(folder), local_files_only=True, trust_remote_code=False
-            )
-        except Exception as fault:  # the library raises Exception itself for a cut file
-            said = str(fault).strip().partition("\n")[0]
-            raise VocabularyError(
-                f"{folder}: {', '.join(files)} cannot be read as a vocabulary: {said}"
-            ) from fault
-        added = self._tokenizer.get_added_vocab()
-        self._specials = tuple(sorted(added, key=len, reverse=True))
-
-    @property
-    def specials(self) -> tuple[str, ...]:
-        """See :class:`Tokenizer`."""
-        return self._specials
-
-    def __call__(self, text: str) -> list[int]:
-        """See :class:`Tokenizer`."""
-        if self._tokenizer.is_fast:
-            # The same ids without the wrapper, which takes five times as long for a word.
-            found: list[int] = self._tokenizer.backend_tokenizer.encode(
-                text, add_special_tokens=False
-            ).ids
-            return found
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return list(ids)
-
-
-def open_vocabulary(folder: Path, ids: TextIds) -> FolderTokenizer:
-    """The vocabulary of a model folder, held to the ``ids`` of its config.json. Raises
-    :class:`VocabularyError`."""
-    tokenizer = FolderTokenizer(folder)
-    turn = tokenizer(ROLE)
-    if len(turn) != ROLE_IDS or turn[:2] != [ids.im_start, ids.assistant]:
-        raise VocabularyError(
-            f"{folder}: the vocabulary makes {turn} of the beginning of a turn; config.json says "
-            f"that it begins with {ids.im_start}, {ids.assistant} and has {ROLE_IDS} ids: "
-            f"{', '.join(_vocabulary_files(folder))} are cut, or another model's"
-        )
-    return tokenizer
-
-
-def _vocabulary_files(folder: Path) -> tuple[str, ...]:
-    """The files that hold it. Raises :class:`VocabularyError` for one that is missing."""
-    if (folder / WHOLE_VOCABULARY).exists():
-        return (WHOLE_VOCABULARY,)
-    for name in VOCABULARY:
-        if not (folder / name).exists():
-            raise VocabularyError(f"{folder} is partial: {name} is missing; download it again")
-    return VOCABULARY
 
 
 class HashTokenizer:

@@ -5,8 +5,10 @@ A caller states every tensor it needs as a :class:`TensorSpec`; a file that lack
 differently, or holds something nobody asked for is refused before any memory is taken.
 """
 
+import errno
 import math
 import re
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ STORED_DTYPES = ("F32", "BF16")
 COMPUTE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 HUB_FILES = ("*.json", "*.safetensors", "*.txt")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+"""What keeps a download from being written. A lost connection is often an OSError as well."""
 MOST_NAMED = 3  # tensors that an error message lists
 
 
@@ -100,16 +104,19 @@ def model_folder(source: str | Path) -> Path:
         raise WeightsError(f"{source}: no such folder, and no hub id of the form owner/name")
     # Not every installation loads from the hub.
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         return Path(snapshot_download(str(source), allow_patterns=list(HUB_FILES)))
-    except (HfHubHTTPError, LocalEntryNotFoundError) as fault:
-        raise _not_given(source, fault) from fault
-    except OSError:  # of this machine: a full disk, for instance
-        raise
     except Exception as fault:  # what a lost connection raises is its HTTP client's own
+        if _of_this_machine(fault):
+            raise
         raise _not_given(source, fault) from fault
+
+
+def _of_this_machine(fault: Exception) -> bool:
+    # The numbers of TLS are others: its 1 is no EPERM.
+    ours = isinstance(fault, OSError) and not isinstance(fault, ssl.SSLError)
+    return ours and fault.errno in OF_THIS_MACHINE
 
 
 def _not_given(source: str | Path, fault: Exception) -> WeightsError:
@@ -195,13 +202,13 @@ def _files(folder: Path) -> list[Path]:
     if index.exists():
         named = read_table(index, "a model in several files").table("weight_map")
         names = {named.text(tensor) for tensor in named.content}
-        if odd := sorted(name for name in names if Path(name).name != name):
+        if odd := sorted(name for name in names if name in ("", "..") or Path(name).name != name):
             raise WeightsError(f"{index}: {odd[0]!r} is no file of this folder")
         files = [folder / name for name in sorted(names)]
     else:
         files = [folder / "model.safetensors"]
     for file in files:
-        if not file.exists():
+        if not file.is_file():
             raise WeightsError(f"{folder} is partial: {file.name} is missing; download it again")
     return files
 

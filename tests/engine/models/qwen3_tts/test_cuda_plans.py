@@ -96,3 +96,17 @@ def test_a_broken_device_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(DeviceError, match="the device failed: CUDA error: no kernel image"):
         opened()
     assert len(opened.plans) == 1
+
+
+def test_a_device_that_fails_before_anything_is_captured_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = Opened(monkeypatch, [])
+
+    def broken(*_: object) -> None:
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(cuda_runner, "compile_ahead", broken)
+    with pytest.raises(DeviceError, match="the device failed: CUDA error: unspecified launch"):
+        opened()
+    assert not opened.plans

@@ -21,8 +21,9 @@ OF_THE_DRIVER = "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocatio
         DEVICE_FAULT(OF_THE_DRIVER),
         RuntimeError("Triton Error [CUDA]: out of memory"),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
     ],
-    ids=["allocator", "driver", "triton", "products"],
+    ids=["allocator", "driver", "triton", "products", "convolutions"],
 )
 def test_a_full_device_is_one_kind_of_fault(fault: RuntimeError) -> None:
     with pytest.raises(MEMORY_ERROR) as caught, told_apart():

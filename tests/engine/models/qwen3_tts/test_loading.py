@@ -199,7 +199,7 @@ def test_sampling_that_cannot_be_is_named(tmp_path: Path, text: str, said: str) 
 
 def test_random_weights_of_no_size_are_told_the_sizes() -> None:
     setup = Setup(random_seed=1, frames=lambda _: 4)
-    with pytest.raises(ValueError, match=r"no preset '7b': available are 1\.7b, 0\.6b"):
+    with pytest.raises(ValueError, match=r"no preset '7b' and no folder .* 1\.7b, 0\.6b, or a"):
         open_runner("7b", setup)
 
 

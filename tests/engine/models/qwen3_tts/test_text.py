@@ -2,24 +2,18 @@
 """Ids of a growing text, judged with a vocabulary that splits words as the model's does."""
 
 import itertools
-import json
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from playhead.engine.models.qwen3_tts.config import TextIds
 from playhead.engine.models.qwen3_tts.prompt import PromptError
 from playhead.engine.models.qwen3_tts.text import (
     MOST_HELD,
-    FolderTokenizer,
     HashTokenizer,
     KnownIds,
     TokenStream,
-    VocabularyError,
     instruct_ids,
     last_cut,
-    open_vocabulary,
     role_ids,
     without_specials,
 )
@@ -157,125 +151,6 @@ def test_the_stand_in_vocabulary_stays_in_range() -> None:
     assert len(ids) == 8
     assert all(0 <= token < 50 for token in ids)
     assert ids == HashTokenizer(50)("the quick brown foxes jump")
-
-
-def test_a_folder_holds_the_vocabulary(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="transformers is not installed (extra: qwen)")
-    train().save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "tokenizer_config.json").write_text(
-        '{"tokenizer_class": "PreTrainedTokenizerFast", "additional_special_tokens":'
-        ' ["<|im_start|>", "<|im_end|>"]}'
-    )
-    found = FolderTokenizer(tmp_path)
-    assert set(found.specials) == set(SPECIALS)
-    text = "<|im_start|>assistant\nit's 12 你好"
-    assert found(text) == TRAINED(text)
-
-
-@pytest.fixture
-def published(tmp_path: Path) -> Path:
-    """A vocabulary in the files of a published model; "assistant" is a word of it."""
-    pytest.importorskip("transformers", reason="transformers is not installed (extra: qwen)")
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet)
-    made.train_from_iterator(["assistant"] * 9, trainer)
-    made.model.save(str(tmp_path))
-    added = {str(600 + place): {"content": word} for place, word in enumerate(SPECIALS)}
-    words = {"tokenizer_class": "Qwen2Tokenizer", "added_tokens_decoder": added}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(words))
-    return tmp_path
-
-
-def ids_of(folder: Path) -> TextIds:
-    """As the folder's config.json would name them."""
-    words = json.loads((folder / "vocab.json").read_text())
-    start = len(words)  # special tokens come after all others, whatever number they ask for
-    return TextIds(start, start + 1, words["assistant"], 0, 0, 0)
-
-
-def test_the_vocabulary_of_a_published_folder(published: Path) -> None:
-    ids = ids_of(published)
-    found = open_vocabulary(published, ids)
-    assert set(found.specials) >= set(SPECIALS)
-    assert role_ids(found)[:2] == (ids.im_start, ids.assistant)
-    assert found("<|im_end|>") == [ids.im_end]
-
-
-@pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer_config.json"])
-def test_a_vocabulary_that_lacks_a_file_names_it(published: Path, name: str) -> None:
-    ids = ids_of(published)
-    (published / name).unlink()
-    with pytest.raises(VocabularyError, match=f"is partial: {name} is missing; download it again"):
-        open_vocabulary(published, ids)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("vocab.json", '{"a": 1, '),
-        ("vocab.json", "[]"),
-        ("merges.txt", "#version: 0.2\na\n"),
-        ("tokenizer_config.json", "[]"),
-        ("tokenizer_config.json", "{"),
-    ],
-)
-def test_a_vocabulary_that_is_cut_names_its_files(published: Path, name: str, content: str) -> None:
-    ids = ids_of(published)
-    (published / name).write_text(content)
-    with pytest.raises(VocabularyError, match=r"vocab\.json, merges.* cannot be read as") as caught:
-        open_vocabulary(published, ids)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["tokenizer_config.json", "config.json"])
-def test_code_in_a_folder_is_not_run(
-    published: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever sits at the terminal is not asked either."""
-    ran = published / "ran"
-    (published / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
-    monkeypatch.setattr("builtins.input", lambda *_: "y")
-    kind = {"tokenizer_config.json": "AutoTokenizer", "config.json": "AutoConfig"}[name]
-    chosen = ["own.Own", None] if kind == "AutoTokenizer" else "own.Own"
-    words = {"tokenizer_class": "Own", "model_type": "own", "auto_map": {kind: chosen}}
-    (published / name).write_text(json.dumps(words))
-    if name == "config.json":
-        (published / "tokenizer_config.json").write_text("{}")
-    with pytest.raises(VocabularyError):
-        FolderTokenizer(published)
-    assert not ran.exists()
-
-
-def test_a_vocabulary_cut_between_two_lines_is_another(published: Path) -> None:
-    """Texts would be spelt letter by letter, which nobody would see but hear."""
-    ids = ids_of(published)
-    (published / "merges.txt").write_text("#version: 0.2\n")
-    with pytest.raises(VocabularyError, match=r"config\.json says .* are cut, or another model's"):
-        open_vocabulary(published, ids)
-
-
-def test_a_vocabulary_of_another_make_is_called_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    transformers = pytest.importorskip(
-        "transformers", reason="transformers is not installed (extra: qwen)"
-    )
-
-    class Slow:
-        is_fast = False
-
-        def get_added_vocab(self) -> dict[str, int]:
-            return {"<|a|>": 3}
-
-        def __call__(self, text: str, *, add_special_tokens: bool) -> dict[str, list[int]]:
-            assert not add_special_tokens
-            return {"input_ids": [len(text)]}
-
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: Slow())
-    (tmp_path / "tokenizer.json").touch()
-    assert FolderTokenizer(tmp_path)("word") == [4]
 
 
 @given(st.lists(st.text("<|ab>", min_size=1, max_size=5), max_size=4), st.text("<|ab>x"))

@@ -1,11 +1,14 @@
 # ruff: noqa: E402 - what follows needs torch
 """Weights: what a file holds is checked before it is used, and random ones stand in for it."""
 
+import errno
 import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from ssl import SSLError
 
 import pytest
 
@@ -84,15 +87,24 @@ def test_several_files_are_read_by_their_index(tmp_path: Path) -> None:
         ('{"weight_map": {"m.a": 1}}', "m.a is 1; it must be a string"),
         ('{"weight_map": {"m.a": "../x"}}', "'../x' is no file of this folder"),
         ('{"weight_map": {"m.a": "/etc/x"}}', "'/etc/x' is no file of this folder"),
+        ('{"weight_map": {"m.a": ".."}}', "'..' is no file of this folder"),
+        ('{"weight_map": {"m.a": "."}}', "'.' is no file of this folder"),
+        ('{"weight_map": {"m.a": ""}}', "'' is no file of this folder"),
     ],
 )
 def test_an_index_that_is_none_is_refused(tmp_path: Path, content: str, message: str) -> None:
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(content)
-    with pytest.raises(ValueError, match="index") as caught:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         load_tensors(tmp_path, SPECS, prefix="m.")
     assert str(index) in str(caught.value)
-    assert message in str(caught.value)
+
+
+def test_a_folder_is_no_file_of_an_index(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"m.a": "inner"}}')
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(WeightsError, match="partial: inner is missing"):
+        load_tensors(tmp_path, SPECS, prefix="m.")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +239,14 @@ class OfAClient(Exception):
     """What an HTTP client raises when a connection is lost on the way."""
 
 
-@pytest.mark.parametrize("kind", ["LocalEntryNotFoundError", OfAClient, ValueError])
+class OfAnotherClient(OSError):
+    """The same of a client whose faults are OSErrors without a number, as those of requests are."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["LocalEntryNotFoundError", OfAClient, ValueError, OfAnotherClient, TimeoutError],
+)
 def test_a_hub_that_does_not_give_it_all_is_reported(
     kind: str | type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,14 +262,33 @@ def test_a_hub_that_does_not_give_it_all_is_reported(
         model_folder("someone/some-model")
 
 
-def test_a_full_disk_is_no_fault_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [OSError(errno.ECONNRESET, "it broke"), SSLError(errno.EPERM, "it broke")],
+    ids=["reset", "TLS, whose numbers are others"],
+)
+def test_a_connection_that_breaks_is_the_hubs(
+    fault: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub = pytest.importorskip("huggingface_hub")
 
     def download(source: str, allow_patterns: list[str]) -> str:
-        raise OSError(28, "No space left on device")
+        raise fault
 
     monkeypatch.setattr(hub, "snapshot_download", download)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(WeightsError, match=r"did not give it: .*it broke"):
+        model_folder("someone/some-model")
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT", "EACCES", "EPERM", "EROFS"])
+def test_a_full_disk_is_no_fault_of_the_hub(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def download(source: str, allow_patterns: list[str]) -> str:
+        raise OSError(getattr(errno, number), "no file can be written")
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    with pytest.raises(OSError, match="no file can be written"):
         model_folder("someone/some-model")
 
 
