@@ -115,8 +115,9 @@ def model_folder(source: str | Path) -> Path:
 
 def _of_this_machine(fault: Exception) -> bool:
     # The numbers of TLS are others: its 1 is no EPERM.
-    ours = isinstance(fault, OSError) and not isinstance(fault, ssl.SSLError)
-    return ours and fault.errno in OF_THIS_MACHINE
+    if not isinstance(fault, OSError) or isinstance(fault, ssl.SSLError):
+        return False
+    return fault.errno in OF_THIS_MACHINE
 
 
 def _not_given(source: str | Path, fault: Exception) -> WeightsError:
