@@ -3,11 +3,12 @@
 import asyncio
 import gc
 import weakref
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 from playhead.gateway.hush import hushed
-from playhead.gateway.letting_go import UNUSED, forget_frames, let_go
+from playhead.gateway.letting_go import ENDED, UNUSED, forget_frames, let_go
 from websockets.asyncio.messages import Assembler
 from websockets.server import ServerProtocol
 
@@ -83,3 +84,37 @@ def test_a_protocol_goes_with_its_last_name(data: bytes, queued: bool) -> None:
         asyncio.run(main())
     finally:
         gc.enable()
+
+
+class KeepsItsFrame:
+    """A generator as Python 3.12.3 has them: where no handler would notice that it is closed, its
+    frame goes on holding what it held."""
+
+    def __init__(self, own: Generator[None]) -> None:
+        self._own = own
+
+    def close(self) -> None:
+        """Without effect."""
+
+
+def test_a_parser_is_left_and_not_only_closed() -> None:
+    gc.disable()
+    try:
+        protocol = ServerProtocol(logger=hushed("websockets.server"))
+        protocol.receive_eof()
+        parser: Any = KeepsItsFrame(protocol.parser)
+        protocol.parser = parser
+        let_go(protocol, UNUSED)
+        watched = weakref.ref(protocol)
+        del protocol, parser
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
+def test_no_parser_takes_anything_after_that() -> None:
+    protocol = ServerProtocol(logger=hushed("websockets.server"))
+    let_go(protocol, UNUSED)
+    assert next(ENDED, "ended") == "ended"
+    with pytest.raises(StopIteration):
+        protocol.receive_data(b"more")
