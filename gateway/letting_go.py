@@ -31,7 +31,6 @@ ENDED: Final = _ended()
 next(ENDED, None)
 
 
-
 def let_go(protocol: ServerProtocol, messages: Assembler | Unused) -> None:
     """Cut the cycles of a connection that will be given nothing more. What ended it stays readable.
 
