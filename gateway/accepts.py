@@ -1,6 +1,7 @@
 """New connections: how fast one address may open them, and how many may be half open. Pure."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
@@ -60,6 +61,10 @@ class HalfOpen(Generic[Connection]):
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Connection]:
+        """Those there are now."""
+        return iter(list(self._waiting))
 
     def add(self, connection: Connection) -> Connection | None:
         """One more; the one to cut for it, or None."""

@@ -44,10 +44,11 @@ class Metered(ssl.SSLObject):
         self._arrived, self._given = arrived, given
         self._rest, self._at, self._idle = b"", 0, 0
         self._more = self._fed = False
-        _SHAKING.add(self)
 
     def do_handshake(self) -> None:
         """As of ``ssl.SSLObject``. Raises :class:`Flooded` too."""
+        if self._arrived.pending:
+            _SHAKING.add(self)
         try:
             self._shake()
         except ssl.SSLWantReadError:
@@ -125,7 +126,9 @@ _SHAKING: Final[WeakSet[Metered]] = WeakSet()
 
 
 def shaking() -> bool:
-    """Whether a handshake of this process's servers is going on; one that has failed is not."""
+    """Whether a handshake of this process's servers is going on: its client has said something,
+    and it has not failed. One whose client is gone may count until its garbage is collected, where
+    the loop is asyncio's own."""
     return bool(_SHAKING)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from playhead.gateway.http import Readiness
-from playhead.gateway.last_call import last_call
+from playhead.gateway.last_call import last_call, never
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
@@ -62,10 +62,11 @@ class Agent:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Answer(self._readiness), sock=listener)
 
-    async def stop(self) -> None:
-        """Answer whoever has come, and no more. Does nothing when it was not started."""
+    async def stop(self, hurried: Callable[[], bool] = never) -> None:
+        """Answer whoever has come, and no more. Does nothing when it was not started. ``hurried``:
+        see :func:`last_call`."""
         if self._server is not None and self._listener is not None:
-            await last_call(self._listener)
+            await last_call(self._listener, hurried)
             self._server.close()
 
 

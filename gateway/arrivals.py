@@ -2,13 +2,13 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Protocol
 
 from playhead.engine import clock
 from playhead.gateway.accepts import Accepts, HalfOpen, Pace
-from playhead.gateway.access_tls_records import shaking
 from playhead.gateway.admission import ConnectionCaps
-from playhead.gateway.last_call import Coming, last_call
+from playhead.gateway.last_call import heard, last_call
 from playhead.gateway.settings import Settings
 
 
@@ -27,12 +27,10 @@ class Arrivals:
         self.caps = ConnectionCaps(settings.max_connections, settings.max_connections_per_address)
         self.accepts = Accepts(settings.max_connections_per_address)
         self.half_open: HalfOpen[Arrival] = HalfOpen(settings.max_connections)
-        self.coming = Coming(settings.open_timeout, shaking)
         self.listener: socket.socket | None = None
 
     def enter(self, peer: Arrival) -> None:
         """One was accepted: note how fast its address comes, and cut what is too much."""
-        self.coming.came(peer)
         self.caps.enter(peer.address)
         peer.pace = self.accepts.arrive(peer.address, clock.monotonic())
         if self.caps.flooded or peer.pace is Pace.CUT:
@@ -49,7 +47,13 @@ class Arrivals:
         self.caps.leave(peer.address)
         self.half_open.discard(peer)
 
-    async def last(self) -> None:
-        """Wait until everybody who has connected at ``listener`` has entered; it is closed next."""
+    async def last(self, hurried: Callable[[], bool]) -> None:
+        """Wait until everybody who has connected at ``listener`` is accepted; it is closed next."""
         if self.listener is not None:
-            await last_call(self.listener, lambda: self.coming.any(clock.monotonic()))
+            await last_call(self.listener, hurried)
+
+    async def heard(self, hurried: Callable[[], bool]) -> None:
+        """Wait a moment for the requests of those who have not asked yet, then cut them."""
+        await heard(lambda: len(self.half_open), hurried)
+        for peer in self.half_open:
+            peer.transport.abort()

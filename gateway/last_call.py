@@ -6,28 +6,30 @@ it is closed: their clients were connected and hear nothing. So no further one i
 
 import asyncio
 import ctypes
-import math
+import logging
 import socket
 import struct
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from playhead.engine import clock
+from playhead.gateway.access_tls_records import shaking
+
+log: Final = logging.getLogger("playhead.gateway.last_call")
 
 LOOK: Final = 0.005
-BRIEF: Final = 0.5
-"""Seconds for handshakes of TCP that have begun: a long way there and back."""
+BRIEF: Final = 0.2
+"""Seconds for handshakes of TCP that have begun: a long way there and back. No socket tells of
+them, and the kernel's table of all connections (/proc/net/tcp) takes 16 to 57 ms to read."""
 QUEUE: Final = 5.0
 """Seconds for accepting all, of which uvloop accepts one in each turn."""
-_TURNS: Final = 3  # of a loop, from accepting a connection to telling its protocol
+HEARD: Final = 1.0
+"""Seconds for handshakes of TLS that have begun and for first requests."""
+_TURNS: Final = 8  # of a loop, from accepting a connection to answering what it has brought along
 
 _SO_ATTACH_FILTER: Final = 26  # asm-generic/socket.h; Python has no name for it
 _TCPI_UNACKED: Final = slice(24, 28)  # struct tcp_info, linux/tcp.h
-_SYN_RECV: Final = "03"  # include/net/tcp_states.h
 _NO_SYN: Final = b"".join(
     struct.pack("=HBBI", *instruction)
     for instruction in (  # classic BPF, linux/filter.h; a packet begins with its TCP header
@@ -35,54 +37,38 @@ _NO_SYN: Final = b"".join(
         (0x54, 0, 0, 0x12),  # A &= SYN | ACK
         (0x15, 0, 1, 0x02),  # SYN alone?
         (0x06, 0, 0, 0),  # drop
-        (0x06, 0, 0, 0xFFFF),  # take
+        (0x06, 0, 0, 0xFFFF_FFFF),  # take all of it: who is accepted now inherits the filter
     )
 )
 
 
-class Coming:
-    """Protocols that have a connection and were not told yet: with TLS, while hands are shaken."""
-
-    def __init__(self, patience: float, shaking: Callable[[], bool]) -> None:
-        """``patience``: seconds after which a handshake has failed, where nobody tells that.
-        ``shaking``: whether any is going on."""
-        self._patience = patience
-        self._shaking = shaking
-        self._since: WeakKeyDictionary[object, float] = WeakKeyDictionary()
-
-    def expect(self, protocol: object, now: float) -> None:
-        """A protocol was made for a connection."""
-        self._since[protocol] = now
-
-    def came(self, protocol: object) -> None:
-        """It was told."""
-        self._since.pop(protocol, None)
-
-    def any(self, now: float) -> bool:
-        """Whether there are such."""
-        waiting = (now < since + self._patience for since in self._since.values())
-        return self._shaking() and any(waiting)
-
-
 def never() -> bool:
-    """For a server whose connections are told at once."""
+    """Of an end that nobody hurries."""
     return False
 
 
-async def last_call(listener: socket.socket, coming: Callable[[], bool] = never) -> None:
-    """Return when whoever connected has been accepted by the running loop, which listens, and
-    ``coming`` (:class:`Coming`) is over. The next thing to do is to close the listener.
+async def last_call(listener: socket.socket, hurried: Callable[[], bool] = never) -> None:
+    """Return when whoever connected has been accepted by the running loop, which listens. The next
+    thing to do is to close ``listener``. ``hurried``: only for those who are in its queue already.
 
     On Linux nobody can connect from now on: what asks to is left without an answer, asks again
-    after a second, and is refused by then, or meets a successor that listens at the same port.
+    after a second, and is refused by then, or meets a successor that listens at the same port. The
+    caller must be the only owner: whoever holds a copy of ``listener`` (``dup``, ``fork``) hears of
+    nobody any more, and while it is open, its share of a group (``SO_REUSEPORT``) is not served.
     """
-    if not _turn_away(listener):
+    if listener.fileno() < 0:
         return
-    await _while(lambda: begun(listener), BRIEF)
-    await _while(lambda: queued(listener), QUEUE)
+    _turn_away(listener)
+    await _while(lambda: queued(listener) or not hurried(), BRIEF)
+    await _while(lambda: queued(listener) and not hurried(), QUEUE)
     for _ in range(_TURNS):
         await asyncio.sleep(0)
-    await _while(coming, math.inf)
+
+
+async def heard(unasked: Callable[[], object], hurried: Callable[[], bool] = never) -> None:
+    """Return when no handshake of TLS is going on, nor anybody ``unasked``; after :data:`HEARD`
+    seconds in any case, or as soon as the end is ``hurried``."""
+    await _while(lambda: (shaking() or unasked()) and not hurried(), HEARD)
 
 
 async def _while(true: Callable[[], object], seconds: float) -> None:
@@ -91,14 +77,18 @@ async def _while(true: Callable[[], object], seconds: float) -> None:
         await asyncio.sleep(LOOK)
 
 
-def _turn_away(listener: socket.socket) -> bool:
-    """Drop what would begin a connection; False for a listener that is closed already."""
-    if listener.fileno() < 0:
-        return False
+def _turn_away(listener: socket.socket) -> None:
+    """Drop what would begin a connection."""
+    fault: object = f"there is no SO_ATTACH_FILTER on {sys.platform}"
     if sys.platform == "linux":
-        with suppress(OSError):  # where it cannot be had, little is lost
+        try:
             attach(listener, _NO_SYN)
-    return True
+        except OSError as error:
+            fault = error
+        else:
+            return
+    port = listener.getsockname()[1]
+    log.warning("who connects to port %d just before it is closed may be cut off: %s", port, fault)
 
 
 def attach(sock: socket.socket, program: bytes) -> None:
@@ -115,16 +105,3 @@ def queued(listener: socket.socket) -> int:
         return 0
     told = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCPI_UNACKED.stop)
     return int.from_bytes(told[_TCPI_UNACKED], sys.byteorder)
-
-
-def begun(listener: socket.socket) -> bool:
-    """Whether somebody has been answered and has to confirm that (SYN_RECV)."""
-    port = f":{listener.getsockname()[1]:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with suppress(OSError), Path(table).open() as lines:
-            if any(
-                fields[3] == _SYN_RECV and fields[1].endswith(port)
-                for fields in map(str.split, lines)
-            ):
-                return True
-    return False

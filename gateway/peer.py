@@ -74,7 +74,6 @@ class Peer(ServerConnection):
     ) -> None:
         super().__init__(protocol, server, **kwargs)
         self.commons = commons
-        commons.arrivals.coming.expect(self, clock.monotonic())
         self.read_at = 0.0  # monotonic seconds of the latest bytes read
         self.address = ""  # key of the client's address
         self.flow: FlowListener | None = None  # see :meth:`deliver_to`

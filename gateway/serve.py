@@ -64,7 +64,7 @@ def run(settings: Settings, open_runner: Callable[[], Runner] | None = None) -> 
         try:
             with waiting(listeners, guard) as progress:
                 source = find_engine(settings, open_runner or load_voice, progress)
-            facts = server_facts(settings, source.info, source.numbers)
+                facts = server_facts(settings, source.info, source.numbers)
         except SettingsError as error:
             print(f"playhead serve: {error}", file=sys.stderr)
             return EXIT_USAGE
@@ -150,11 +150,9 @@ async def _serve(
         _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
     garbage.settle()  # once more, for what was made since
     dead = await _until_stopped(server, stop)
-    await server.drain(SERVICE_RESTART if dead else stop.result())
-    await agent.stop()
+    await server.drain(SERVICE_RESTART if dead else stop.result(), agent.stop, api.stop)
     if tracer is not None:
         tracer.close()
-    await api.stop()
     return EXIT_ENGINE_DEAD if dead else 0
 
 

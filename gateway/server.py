@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, Literal, cast
 
@@ -53,6 +53,8 @@ SERVICE_RESTART: Final = 1012
 DRAIN_POLL: Final = 0.02
 
 Deliver = Callable[[list[EngineEvent]], None]
+End = Callable[[Callable[[], bool]], Awaitable[None]]
+"""Ends another port of this process; it is given whether to hurry."""
 
 
 class GatewayServer:
@@ -111,7 +113,8 @@ class GatewayServer:
     # -- up ---------------------------------------------------------------------------------
 
     async def start(self, listener: socket.socket) -> None:
-        """Serve on a bound socket (see :func:`bind`)."""
+        """Serve on a bound socket (see :func:`bind`) that nobody else holds a copy of: at the end
+        it is made deaf (:func:`playhead.gateway.last_call.last_call`)."""
         settings = self.settings
         self._arrivals.listener = listener
         commons = Commons.of(settings, self._arrivals, self.hub.loop)
@@ -184,8 +187,9 @@ class GatewayServer:
 
     # -- down -------------------------------------------------------------------------------
 
-    async def drain(self, code: int = SERVICE_RESTART) -> None:
-        """Refuse new work, let speech end (up to ``drain_timeout``), close, stop the engine."""
+    async def drain(self, code: int = SERVICE_RESTART, *others: End) -> None:
+        """Refuse new work, let speech end (up to ``drain_timeout``), close, stop the engine;
+        ``others`` end at the same time."""
         now = clock.monotonic()
         deadline = now + self.settings.drain_timeout
         self.draining = True
@@ -194,10 +198,10 @@ class GatewayServer:
         while not (self.hub.idle or self._hurry.is_set()) and clock.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), DRAIN_POLL)
-        await self._close(code)
+        await asyncio.gather(self._close(code), *(end(self._hurry.is_set) for end in others))
 
     def hurry(self) -> None:
-        """Cut a running :meth:`drain` short."""
+        """Cut a running :meth:`drain` short: wait for no speech, nor for whoever has not asked."""
         self._hurry.set()
 
     async def _close(self, code: int) -> None:
@@ -207,7 +211,9 @@ class GatewayServer:
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=patience)
         if self._server is not None:
-            await self._arrivals.last()
+            await self._arrivals.last(self._hurry.is_set)
+            self._server.server.close()  # accepts no more; what follows closes connections too
+            await self._arrivals.heard(self._hurry.is_set)
             self._server.close(code=code)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), patience + 1.0)

@@ -136,10 +136,16 @@ class _WaitingRoom:
         seconds = clock.monotonic() - self._began
         writer.write(answer(head, self.progress.stage, seconds, self._spread(RETRY_AFTER)))
         await writer.drain()
-        if not head.startswith((b"GET ", b"HEAD ")) and writer.can_write_eof():
+        if not head.startswith((b"GET ", b"HEAD ")):
             # A socket that is closed with a body unread is reset, and the answer may be lost.
-            writer.write_eof()
-            while await reader.read(MOST_HEAD):
-                pass
+            if writer.can_write_eof():
+                writer.write_eof()
+            with contextlib.suppress(TimeoutError):  # TLS has no half that could be closed
+                await asyncio.wait_for(_skip(reader), PATIENCE / 2)
         writer.close()
         await writer.wait_closed()
+
+
+async def _skip(reader: asyncio.StreamReader) -> None:
+    while await reader.read(MOST_HEAD):
+        pass

@@ -8,15 +8,14 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Self, cast
 
 import uvicorn
 from playhead.engine import clock
-from playhead.gateway.access_tls_records import shaking
 from playhead.gateway.admission import ConnectionCaps, address_key
 from playhead.gateway.api.app import Api
-from playhead.gateway.last_call import LOOK, Coming, last_call
+from playhead.gateway.last_call import heard, last_call, never
 from playhead.gateway.peer import set_socket_options
 from playhead.gateway.server import GatewayServer
 from playhead.gateway.settings import Settings
@@ -25,8 +24,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 KEEP_ALIVE: Final = 15
 """Seconds that an idle connection is kept for the client's next request."""
-HEARD_WITHIN: Final = 1.0
-"""Seconds until the request of a connection that was just opened, when the server ends."""
 MOST_HEAD: Final = 16 * 1024
 """Bytes of a request's line and headers."""
 
@@ -50,10 +47,9 @@ class HttpListener:
         caps: ConnectionCaps,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._coming = Coming(settings.open_timeout, shaking)
 
         def protocol(*args: Any, **kwargs: Any) -> BoundedHttp:
-            return BoundedHttp(*args, **kwargs).bound(settings, caps, self._coming)
+            return BoundedHttp(*args, **kwargs).bound(settings, caps)
 
         config = uvicorn.Config(
             app,
@@ -89,31 +85,27 @@ class HttpListener:
         if self._task.done():
             self._task.result()
 
-    async def stop(self) -> None:
+    async def stop(self, hurried: Callable[[], bool] = never) -> None:
         """Hear whoever has come, close what is idle, let responses end for a while, cut the rest.
-        Does nothing when it was not started."""
+        Does nothing when it was not started. ``hurried``: see :func:`last_call`."""
         if self._listener is not None:
-            await last_call(self._listener, lambda: self._coming.any(clock.monotonic()))
+            await last_call(self._listener, hurried)
             for server in self._server.servers:
                 server.close()
-            await self._heard()
+            # uvicorn would close these without an answer, and the requests may be on their way.
+            await heard(self._unasked, hurried)
         self._server.should_exit = True
         if self._task is not None:
             await self._task
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
 
-    async def _heard(self) -> None:
-        """Wait for requests of those who have not asked anything yet: uvicorn would close these
-        connections without an answer, and the requests may be on their way."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HEARD_WITHIN):
-                while any(
-                    connection.unasked
-                    for connection in self._server.server_state.connections
-                    if isinstance(connection, BoundedHttp)
-                ):
-                    await asyncio.sleep(LOOK)
+    def _unasked(self) -> bool:
+        return any(
+            connection.unasked
+            for connection in self._server.server_state.connections
+            if isinstance(connection, BoundedHttp)
+        )
 
 
 def open_api(server: GatewayServer) -> HttpListener:
@@ -135,12 +127,10 @@ class BoundedHttp(H11Protocol):
     _key = ""
     _settings: Settings
     _caps: ConnectionCaps
-    _coming: Coming
 
-    def bound(self, settings: Settings, caps: ConnectionCaps, coming: Coming) -> Self:
-        """Set the bounds; ``coming`` has it until it is told its transport."""
-        self._settings, self._caps, self._coming = settings, caps, coming
-        coming.expect(self, clock.monotonic())
+    def bound(self, settings: Settings, caps: ConnectionCaps) -> Self:
+        """Set the bounds."""
+        self._settings, self._caps = settings, caps
         return self
 
     @property
@@ -151,7 +141,6 @@ class BoundedHttp(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Count the connection; its first request is awaited."""
         super().connection_made(transport)
-        self._coming.came(self)
         transport.set_write_buffer_limits(high=self._settings.write_limit)
         name = transport.get_extra_info("peername")
         self._key = address_key(str(name[0]) if name else "")

@@ -118,4 +118,4 @@ async def api(**options: Any) -> AsyncIterator[ApiClient]:
         try:
             yield ApiClient(running, listener)
         finally:
-            await listener.stop()
+            await listener.stop(lambda: True)

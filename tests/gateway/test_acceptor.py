@@ -16,6 +16,8 @@ from playhead.gateway import acceptor
 from playhead.gateway.acceptor import Acceptor
 from playhead.gateway.listener import bind
 
+pytestmark = pytest.mark.slow
+
 
 async def hello(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(b"hello")

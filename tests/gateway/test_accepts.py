@@ -31,6 +31,7 @@ def test_the_oldest_half_open_connection_goes() -> None:
     assert half_open.add(100) is None
     assert half_open.add(101) == 1
     assert len(half_open) == LEAST_HALF_OPEN
+    assert list(half_open) == [*range(2, LEAST_HALF_OPEN), 100, 101]
 
 
 def test_a_tenth_of_all_places_may_be_half_open() -> None:

@@ -16,6 +16,7 @@ from descriptors import no_descriptors
 from harness import Gateway, eventually, gateway
 from machine import AT_ONCE, PATIENCE
 from OpenSSL import SSL
+from playhead.gateway import last_call
 from playhead.gateway.access_tls import Tls, TlsError
 from playhead.gateway.settings import SettingsError
 from tls_kit import UPDATE_SIZE, Records, client_secret
@@ -180,7 +181,11 @@ def test_who_does_not_speak_tls_is_cut_in_time(tmp_path: Path, first: bytes) -> 
     uvloop.run(main())
 
 
-def test_a_handshake_that_failed_holds_up_no_end(tmp_path: Path) -> None:
+def test_a_handshake_that_failed_holds_up_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_call, "HEARD", PATIENCE)
+
     async def main() -> None:
         async with (
             asyncio.timeout(AT_ONCE),
@@ -190,6 +195,7 @@ def test_a_handshake_that_failed_holds_up_no_end(tmp_path: Path) -> None:
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"HTTP" not in await reader.read()
             writer.close()
+            await up.server.drain()
 
     uvloop.run(main())
 

@@ -2,25 +2,29 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
 import struct
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 import uvloop
 from api_kit import api
 from harness import gateway
-from machine import PATIENCE, eventually
-from playhead.engine import clock
+from machine import AT_ONCE, PATIENCE, eventually
 from playhead.gateway import last_call
+from playhead.gateway.access_tls_records import shaking
 from playhead.gateway.agent import Agent
-from playhead.gateway.api import listener as api_listener
 from playhead.gateway.http import Readiness
-from playhead.gateway.last_call import Coming, attach, begun, queued
+from playhead.gateway.last_call import _NO_SYN, attach, queued
 from playhead.gateway.listener import bind
+from playhead.gateway.server import GatewayServer
+from test_access_tls import client_context, issue
+
+pytestmark = pytest.mark.slow
 
 CROWD = 40
 REQUEST = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -38,6 +42,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_call, "QUEUE", PATIENCE)
+    monkeypatch.setattr(last_call, "HEARD", PATIENCE)
 
 
 def connected(stack: contextlib.ExitStack, port: int, said: bytes = b"") -> list[socket.socket]:
@@ -82,6 +87,7 @@ def test_a_crowd_that_meets_the_end_of_the_drain_is_told_to_come_again(run: Run)
         async with gateway(**LIMITS) as running:
             crowd = connected(stack, running.server.port, SESSION)
             reading = asyncio.create_task(told(crowd))
+            await running.server.drain()
         for answer in await reading:
             assert answer.startswith(b"HTTP/1.1 503")
             assert b"\r\nRetry-After: " in answer
@@ -90,39 +96,77 @@ def test_a_crowd_that_meets_the_end_of_the_drain_is_told_to_come_again(run: Run)
         run(main(stack))
 
 
-def test_who_shakes_hands_at_the_end_of_the_drain_is_told_as_well(tmp_path: Any) -> None:
-    authority = trustme.CA()
-    issued = authority.issue_cert("localhost")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    issued.cert_chain_pems[0].write_to_path(cert)
-    issued.private_key_pem.write_to_path(key)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
+@pytest.fixture
+def secure(tmp_path: Path) -> dict[str, Any]:
+    return {**issue(tmp_path), **LIMITS}
+
+
+def secure_request(raw: socket.socket, tls: ssl.SSLObject, ends: list[ssl.MemoryBIO]) -> bytes:
+    """What REQUEST is answered with, after the rest of a handshake."""
+    incoming, outgoing = ends
+
+    def speak(act: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                done = act()
+            except ssl.SSLWantReadError:
+                raw.sendall(outgoing.read())
+                incoming.write(raw.recv(65_536))
+            else:
+                raw.sendall(outgoing.read())
+                return done
+
+    speak(tls.do_handshake)
+    speak(lambda: tls.write(REQUEST))
+    return bytes(speak(lambda: tls.read(12)))
+
+
+def test_who_shakes_hands_at_the_end_of_the_drain_is_told_as_well(secure: dict[str, Any]) -> None:
+    ends = [ssl.MemoryBIO(), ssl.MemoryBIO()]
+    tls = client_context().wrap_bio(*ends, server_hostname="127.0.0.1")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
 
     async def main(stack: contextlib.ExitStack) -> None:
-        options = {"tls_cert": str(cert), "tls_key": str(key), **LIMITS}
-        async with gateway(**options) as running:
-            raw = stack.enter_context(socket.create_connection(("127.0.0.1", running.server.port)))
-            while not running.server._arrivals.coming._since:
-                await asyncio.sleep(0)
+        async with gateway(**secure) as running:
+            raw = stack.enter_context(connect(running.port))
+            raw.sendall(ends[1].read(1))
+            await eventually(shaking)
             draining = asyncio.create_task(running.server.drain())
-            await asyncio.sleep(0.2)  # two times as long as it lets speech end
+            await no_more(running.server)
             assert not draining.done()
-            reader, writer = await asyncio.open_connection(
-                sock=raw, ssl=trusting, server_hostname="localhost"
-            )
-            writer.write(REQUEST)
-            assert await reader.readexactly(12) == b"HTTP/1.1 503"
-            writer.close()
+            assert await asyncio.to_thread(secure_request, raw, tls, ends) == b"HTTP/1.1 503"
+            raw.close()
             await draining
 
     with contextlib.ExitStack() as stack:
         uvloop.run(main(stack))
 
 
-def test_a_request_on_its_way_to_the_http_api_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_listener, "HEARD_WITHIN", PATIENCE)
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
+
+async def no_more(server: GatewayServer) -> None:
+    """Wait until it accepts nobody any more."""
+    listener = server._arrivals.listener
+    assert listener is not None
+    await eventually(lambda: listener.fileno() < 0)
+
+
+def test_who_says_nothing_holds_up_no_end_of_tls(secure: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with gateway(**secure) as running:
+            listener = running.server._arrivals.listener
+            assert listener is not None
+            with connect(running.port):
+                await eventually(lambda: not queued(listener))
+                await asyncio.wait_for(running.server.drain(), AT_ONCE)
+
+    uvloop.run(main())
+
+
+def test_a_request_on_its_way_to_the_http_api_is_answered() -> None:
     async def main(stack: contextlib.ExitStack) -> None:
         async with api(**LIMITS) as served:
             crowd = connected(stack, served.listener.port)
@@ -160,42 +204,118 @@ def test_who_comes_after_it_meets_the_successor() -> None:
     asyncio.run(main())
 
 
-def test_who_has_not_confirmed_a_handshake_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_call, "BRIEF", 0.05)
-    nothing = struct.pack("=HBBI", 0x06, 0, 0, 0)
-    with (
-        bind("127.0.0.1", 0) as listener,
-        bind("127.0.0.1", 0) as other,
-        socket.socket() as client,
-    ):
-        client.setblocking(False)
-        attach(client, nothing)  # it does not hear the answer
-        client.connect_ex(listener.getsockname())
-        assert begun(listener)
-        assert not begun(other)
-        before = clock.monotonic()
-        asyncio.run(last_call.last_call(listener))
-        assert clock.monotonic() - before >= 0.05
+def test_who_has_not_confirmed_a_handshake_is_waited_for() -> None:
+    confirmations = program(
+        (0x30, 0, 0, 13),  # A = flags
+        (0x15, 0, 1, 0x10),  # ACK alone?
+        (0x06, 0, 0, 0),
+        (0x06, 0, 0, 0xFFFF_FFFF),
+    )
+
+    async def main(listener: socket.socket) -> None:
+        attach(listener, confirmations)
+        agent = Agent(lambda: Readiness(False, "draining", {}))
+        await agent.start(listener)
+        with connect(listener.getsockname()[1]) as client:
+            stopping = asyncio.create_task(agent.stop())
+            for _ in range(20):
+                await asyncio.sleep(0)
+            client.shutdown(socket.SHUT_WR)  # which confirms as well
+            await stopping
+            assert await told([client]) == {b"drain\n"}
+
+    asyncio.run(main(bind("127.0.0.1", 0)))
 
 
-class Told(asyncio.Protocol):
-    pass
+def program(*instructions: tuple[int, int, int, int]) -> bytes:
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
-def test_a_handshake_that_failed_is_not_waited_for() -> None:
-    at_it = [True]
-    coming = Coming(5.0, lambda: at_it[0])
-    first, second = Told(), Told()
-    assert not coming.any(0.0)
-    coming.expect(first, 1.0)
-    coming.expect(second, 2.0)
-    assert coming.any(5.9)
-    coming.came(first)
-    coming.came(first)
-    assert coming.any(6.9)
-    at_it[0] = False
-    assert not coming.any(6.9)
-    at_it[0] = True
-    assert not coming.any(7.0)
-    del second
-    assert not coming.any(3.0)
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("fast_open", [False, True])
+def test_nothing_begins_a_connection_any_more(host: str, fast_open: bool) -> None:
+    with contextlib.ExitStack() as stack:
+        try:
+            listener = stack.enter_context(bind(host, 0))
+        except OSError as fault:
+            pytest.skip(f"no {host}: {fault}")
+        address = listener.getsockname()
+        before, late = (stack.enter_context(socket.socket(listener.family)) for _ in range(2))
+        before.connect(address)
+        if fast_open:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+        asyncio.run(last_call.last_call(listener, lambda: True))
+        late.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            if fast_open:
+                late.sendto(b"hello", socket.MSG_FASTOPEN, address)
+            else:
+                late.connect(address)
+        accepted = stack.enter_context(listener.accept()[0])
+        accepted.settimeout(PATIENCE)  # it inherits the filter
+        before.sendall(b"hello")
+        assert accepted.recv(5) == b"hello"
+        assert not queued(listener)
+
+
+def test_what_was_accepted_gets_its_packets_whole() -> None:
+    assert struct.unpack("=HBBI", _NO_SYN[-8:])[3] == 0xFFFF_FFFF
+
+
+def test_where_nobody_can_be_turned_away_the_end_comes_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    monkeypatch.setattr(last_call, "attach", refuse)
+    monkeypatch.setattr(last_call, "shaking", lambda: True)  # one after the other comes
+    monkeypatch.setattr(last_call, "HEARD", 0.05)
+
+    async def main() -> None:
+        async with gateway() as running:
+            port = running.port
+            await asyncio.wait_for(running.server.drain(), AT_ONCE)
+            (line,) = [
+                record.getMessage()
+                for record in caplog.records
+                if record.name == "playhead.gateway.last_call"
+            ]
+            assert line == (
+                f"who connects to port {port} just before it is closed may be cut off: "
+                f"[Errno {errno.ENOPROTOOPT}] Protocol not available"
+            )
+
+    uvloop.run(main())
+
+
+def test_who_asks_nothing_is_cut_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_call, "HEARD", 0.05)
+
+    async def main() -> None:
+        async with gateway(**LIMITS) as running:
+            with connect(running.port) as idle:
+                await eventually(lambda: len(running.server._arrivals.half_open))
+                await asyncio.wait_for(running.server.drain(), AT_ONCE)
+                with contextlib.suppress(ConnectionResetError):
+                    assert not idle.recv(1)
+
+    uvloop.run(main())
+
+
+def test_all_ports_end_together_and_at_once_when_hurried() -> None:
+    async def main() -> None:
+        async with api(**LIMITS) as served:
+            server = served.gateway.server
+            with connect(server.port), connect(served.port):
+                await eventually(lambda: len(server._arrivals.half_open))
+                ending = asyncio.create_task(server.drain(1012, served.listener.stop))
+                await no_more(server)
+                listening = served.listener._listener
+                assert listening is not None
+                await eventually(lambda: listening.fileno() < 0)
+                assert not ending.done()
+                server.hurry()
+                await asyncio.wait_for(ending, AT_ONCE)
+
+    uvloop.run(main())

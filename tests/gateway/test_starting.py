@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -16,19 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
+from fake_runner import FakeRunner
 from machine import AT_ONCE, PATIENCE, until
-from playhead.engine.progress import Stage
-from playhead.gateway import last_call, starting
+from playhead.engine.progress import Progress, Stage
+from playhead.gateway import last_call, serve, starting
 from playhead.gateway.access_guard import Guard
 from playhead.gateway.last_call import queued
 from playhead.gateway.listen import Listeners, listen
-from playhead.gateway.settings import Settings
+from playhead.gateway.settings import HTTP_OFF, Settings, SettingsError
 from playhead.gateway.starting import MOST_HEAD, _WaitingRoom, answer, waiting
 from ports import free_ports
+from test_access_tls import client_context, issue
 
 STAGE = Stage("capturing graphs", 0.4567)
 REQUEST = b"GET /readyz HTTP/1.1\r\n\r\n"
+MUCH = b"POST /v1/audio/speech HTTP/1.1\r\nContent-Length: 9000000\r\n\r\n" + bytes(9_000_000)
 
 
 def split(data: bytes) -> tuple[int, dict[str, str], str]:
@@ -84,6 +85,7 @@ def opened() -> Listeners:
     return listen(Settings(port=0, http_port=0, agent_port=0))
 
 
+@pytest.mark.slow
 def test_all_ports_answer_and_are_given_back() -> None:
     settings = Settings()
     with opened() as listeners, waiting(listeners, Guard(settings)) as progress:
@@ -96,6 +98,7 @@ def test_all_ports_answer_and_are_given_back() -> None:
         assert ask(listeners.agent, b"") == b"down#reading the weights\n"
 
 
+@pytest.mark.slow
 def test_who_comes_late_is_left_for_the_server() -> None:
     with opened() as listeners:
         with waiting(listeners, Guard(Settings())):
@@ -108,6 +111,7 @@ def test_who_comes_late_is_left_for_the_server() -> None:
                 assert accepted.recv(100) == b"for the server"
 
 
+@pytest.mark.slow
 def test_nobody_of_a_crowd_that_meets_the_end_is_lost(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -120,6 +124,7 @@ def test_nobody_of_a_crowd_that_meets_the_end_is_lost(
     assert not told(caplog)
 
 
+@pytest.mark.slow
 def test_where_loading_fails_nobody_of_the_crowd_is_lost_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -170,13 +175,14 @@ def serve_who_waits(listener: socket.socket) -> None:
                 accepted.recv(100)
 
 
+@pytest.mark.slow
 def test_who_sends_much_behind_the_request_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
-    request = b"POST /v1/audio/speech HTTP/1.1\r\nContent-Length: 500000\r\n\r\n" + bytes(500_000)
     with opened() as listeners, waiting(listeners, Guard(Settings())):
-        assert split(ask(listeners.sessions, request))[0] == 503
+        assert split(ask(listeners.sessions, MUCH))[0] == 503
 
 
+@pytest.mark.slow
 def test_who_says_nothing_does_not_keep_the_room_open(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -190,6 +196,7 @@ def test_who_says_nothing_does_not_keep_the_room_open(
     assert not told(caplog)
 
 
+@pytest.mark.slow
 def test_a_fault_while_loading_closes_the_waiting_room() -> None:
     with opened() as listeners:
         with pytest.raises(ZeroDivisionError), waiting(listeners, Guard(Settings())):
@@ -197,6 +204,29 @@ def test_a_fault_while_loading_closes_the_waiting_room() -> None:
         assert listeners.sessions.fileno() >= 0
 
 
+@pytest.mark.slow
+def test_a_voice_that_is_not_there_is_such_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = []
+
+    @contextlib.contextmanager
+    def watched(listeners: Listeners, guard: Guard) -> Iterator[Progress]:
+        try:
+            with waiting(listeners, guard) as progress:
+                yield progress
+        except SettingsError as fault:
+            faults.append(str(fault))
+            raise
+
+    monkeypatch.setattr(serve, "waiting", watched)
+    for whole_process in ("configure_logging", "keep_thresholds"):
+        monkeypatch.setattr(serve, whole_process, lambda *_: None)
+    settings = Settings(port=0, http_port=HTTP_OFF, voice="nobody's")
+    assert serve.run(settings, FakeRunner) == serve.EXIT_USAGE
+    (told,) = faults
+    assert told.startswith('--voice="nobody\'s" is not usable: expected one of ')
+
+
+@pytest.mark.slow
 def test_who_says_nothing_or_too_much_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "PATIENCE", 0.2)
     with opened() as listeners, waiting(listeners, Guard(Settings())):
@@ -207,6 +237,7 @@ def test_who_says_nothing_or_too_much_is_hung_up_on(monkeypatch: pytest.MonkeyPa
         assert split(ask(listeners.sessions))[0] == 503
 
 
+@pytest.mark.slow
 def test_who_finds_no_room_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "MOST_OPEN", 4)
     monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
@@ -223,25 +254,39 @@ def test_who_finds_no_room_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None
             one.close()
 
 
-def test_tls_is_spoken_where_it_is_asked_for(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    certificate = authority.issue_cert("localhost")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    certificate.cert_chain_pems[0].write_to_path(cert)
-    certificate.private_key_pem.write_to_path(key)
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    guard = Guard(Settings(tls_cert=str(cert), tls_key=str(key)))
+@pytest.fixture
+def secure(tmp_path: Path) -> Guard:
+    return Guard(Settings(**issue(tmp_path)))
+
+
+@pytest.mark.slow
+def test_tls_is_spoken_where_it_is_asked_for(secure: Guard) -> None:
     with (
         opened() as listeners,
-        waiting(listeners, guard),
+        waiting(listeners, secure),
         connect(listeners.sessions) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as client,
+        client_context().wrap_socket(plain, server_hostname="127.0.0.1") as client,
     ):
         client.sendall(REQUEST)
         assert client.recv(12) == b"HTTP/1.1 503"
 
 
+@pytest.mark.slow
+def test_who_sends_much_over_tls_is_answered_too(
+    secure: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "PATIENCE", PATIENCE)
+    with (
+        opened() as listeners,
+        waiting(listeners, secure),
+        connect(listeners.sessions) as plain,
+        client_context().wrap_socket(plain, server_hostname="127.0.0.1") as client,
+    ):
+        client.sendall(MUCH)
+        assert client.recv(12) == b"HTTP/1.1 503"
+
+
+@pytest.mark.slow
 def test_a_server_that_loads_says_so_and_then_serves() -> None:
     with loading_server() as (process, port):
         status, load = readiness(port)
