@@ -81,12 +81,17 @@ def test_a_balancer_that_has_connected_is_told(run: Run) -> None:
         run(main(stack))
 
 
+@pytest.mark.parametrize("hurried", [False, True])
 @pytest.mark.parametrize("run", RUNNERS)
-def test_a_crowd_that_meets_the_end_of_the_drain_is_told_to_come_again(run: Run) -> None:
+def test_a_crowd_that_meets_the_end_of_the_drain_is_told_to_come_again(
+    run: Run, *, hurried: bool
+) -> None:
     async def main(stack: contextlib.ExitStack) -> None:
         async with gateway(**LIMITS) as running:
             crowd = connected(stack, running.server.port, SESSION)
             reading = asyncio.create_task(told(crowd))
+            if hurried:
+                running.server.hurry()
             await running.server.drain()
         for answer in await reading:
             assert answer.startswith(b"HTTP/1.1 503")
