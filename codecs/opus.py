@@ -55,13 +55,11 @@ LOOKUP = 16
 
 
 def _load() -> Any | str:
-    """The opuslib package, or the reason why there is none. Decided once per process, but for a
-    want of descriptors, which passes."""
-    found = _find()
-    if isinstance(found, str) and (shortage := _shortage()):
-        _find.cache_clear()
+    """The opuslib package, or the reason why there is none. Decided once per process, and not while
+    descriptors are wanting, which passes."""
+    if not _find.cache_info().currsize and (shortage := _shortage()):
         return shortage
-    return found
+    return _find()
 
 
 def _shortage() -> str | None:

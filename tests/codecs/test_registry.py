@@ -1,5 +1,6 @@
 """Every codec at every rate, through the same door as the gateway uses."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -202,3 +203,10 @@ def test_without_libopus_all_other_codecs_work() -> None:
         registry.open_format("opus", 24000)
     assert "alaw" in str(told.value)
     assert "opuslib" not in str(told.value) or sys.platform == "win32"
+
+
+@pytest.mark.usefixtures("no_libopus")
+def test_without_libopus_a_session_costs_no_look_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.formats()
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("a descriptor was asked for"))
+    assert registry.open_format("pcm_s16le", 24000).codec == "pcm_s16le"
