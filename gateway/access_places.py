@@ -92,7 +92,8 @@ PUBLIC_PROTOCOLS: Final = re.compile(
 def canonical(name: str) -> str:
     """One spelling for all of a name: ``X-API-Key``, ``xApiKey`` and ``x_api_key`` are
     ``xapikey``."""
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+    lower = name.lower()
+    return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))
 
 
 def names(where: Where, *uses: Use) -> frozenset[str]:

@@ -7,12 +7,16 @@ msgpack: extension types, keys that are not strings and repeated keys are refuse
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import msgpack
-from playhead.gateway.redact import is_secret, redact
+from playhead.gateway.redact import BLOT, is_secret, redact
+
+Told = str | Callable[[], str]
+"""A text, or what makes it when it is told: most faults of a peer that floods never are."""
 
 
 class ProtocolError(Exception):
@@ -24,17 +28,45 @@ class ProtocolError(Exception):
     def __init__(
         self,
         code: str,
-        message: str,
+        message: Told,
         expected: str,
-        field: str | None = None,
+        field: Told | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(code)
         self.code = code
-        self.message = message
+        self._message = message
         self.expected = expected
-        self.field = field
+        self._field = field
         self.retry_after = retry_after
+
+    @property
+    def message(self) -> str:
+        """What was wrong."""
+        return _text(self._message)
+
+    @property
+    def field(self) -> str | None:
+        """The field that it was in."""
+        return None if self._field is None else _text(self._field)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class _Bad(ValueError):
+    """A fault that the readers of the libraries pass on."""
+
+    def __init__(self, told: Told) -> None:
+        super().__init__()
+        self._told = told
+
+    def __str__(self) -> str:
+        return _text(self._told)
+
+
+def _text(told: Told) -> str:
+    return told if isinstance(told, str) else told()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +83,8 @@ class Bounds:
 MOST_DIGITS = 20
 """Digits of a whole number that is read: 2^53 has 16, and reading takes the square of them."""
 _CONTAINERS = (dict, list)
-_LOOKED_AT = 1024  # characters of a peer's string: a key that begins in those shown ends in these
+_LOOKED_AT = 128  # characters of a peer's string that is shown
+_WORD_CUT = re.compile(r"\S++\Z")
 _SMALL = 1024  # bytes in which there is no room for a flood of containers
 # An unclosed string reaches to the end: trying again at each of its quotes would take the square.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
@@ -59,18 +92,20 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 
 def shorten(text: str, most: int = 40) -> str:
     """A peer's string as it may stand in an error: printable ASCII, quoted, short, and without what
-    looks like a key: it may have come into the wrong field."""
-    told = redact(text[:_LOOKED_AT])
-    return ascii(told if len(told) <= most else told[:most] + "...")
+    looks like a key: it may have come into the wrong field. Takes some 0.1 ms for the worst."""
+    cut, told = len(text) > _LOOKED_AT, redact(text[:_LOOKED_AT])
+    if cut:
+        told = _WORD_CUT.sub(BLOT, told)  # that it is a secret may only be told by its end
+    return ascii(told[:most] + ("..." if cut or len(told) > most else ""))
 
 
-def wrong(field: str, shown: str) -> str:
+def wrong(field: str, shown: Callable[[], str]) -> Told:
     """What is wrong with a field whose value is ``shown``: not that value where it is a secret."""
-    return f"{field} cannot be used" if is_secret(field) else f"{field} is {shown}"
+    return f"{field} cannot be used" if is_secret(field) else lambda: f"{field} is {shown()}"
 
 
 def bad_message(
-    problem: str, expected: str = "one map with string keys and a type"
+    problem: Told, expected: str = "one map with string keys and a type"
 ) -> ProtocolError:
     return ProtocolError("bad_message", problem, expected)
 
@@ -94,7 +129,7 @@ def parse_msgpack(frame: bytes, bounds: Bounds) -> dict[str, Any]:
     except msgpack.StackError:
         raise _too_deep(bounds) from None
     except ValueError as fault:
-        raise bad_message(f"not valid msgpack: {fault}") from None
+        raise bad_message(partial("not valid msgpack: {}".format, fault)) from None
     return _bounded_map(value, bounds)
 
 
@@ -113,7 +148,7 @@ def parse_json(frame: str, bounds: Bounds) -> dict[str, Any]:
     except RecursionError:
         raise _too_deep(bounds) from None
     except ValueError as fault:
-        raise bad_message(f"not valid JSON: {fault}") from None
+        raise bad_message(partial("not valid JSON: {}".format, fault)) from None
     return _bounded_map(value, bounds)
 
 
@@ -163,9 +198,13 @@ def _unique(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
         if not isinstance(key, str):
             raise ValueError("a key is not a string")  # noqa: TRY004 - parsers' callers catch it
         if key in result:
-            raise ValueError(f"key {shorten(key)} appears twice")
+            raise _Bad(partial(_twice, key))
         result[key] = value
     return result
+
+
+def _twice(key: str) -> str:
+    return f"key {shorten(key)} appears twice"
 
 
 def _refuse_extension(code: int, data: bytes) -> NoReturn:
@@ -185,7 +224,7 @@ def _whole(digits: str) -> int:
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{shorten(digits)} is beyond float64")
+        raise _Bad(lambda: f"{shorten(digits)} is beyond float64")
     return value
 
 

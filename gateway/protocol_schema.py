@@ -6,6 +6,7 @@ Kinds return the checked value or raise ``Unfit`` with what would have been righ
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -133,20 +134,22 @@ class Spec:
                 checked[name] = kind(value)
             except Unfit as fault:
                 raise ProtocolError(
-                    fault.code, wrong(name, describe(value)), f"{name}: {fault.expected}", name
+                    fault.code,
+                    wrong(name, partial(describe, value)),
+                    f"{name}: {fault.expected}",
+                    name,
                 ) from None
         return self.cls(**checked)
 
     def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
         for name in given:
             if name not in self.kinds and name != "type":
-                known = ", ".join(self.kinds) or "no fields"
-                raise ProtocolError(
-                    "unknown_field",
-                    f"unknown field {shorten(name)}",
-                    f"one of {known}" if self.kinds else known,
-                    shorten(name)[1:-1],
-                )
+                raise self._unknown(name)
+
+    def _unknown(self, name: str) -> ProtocolError:
+        known = "one of " + ", ".join(self.kinds) if self.kinds else "no fields"
+        told = lambda: f"unknown field {shorten(name)}"  # noqa: E731
+        return ProtocolError("unknown_field", told, known, lambda: shorten(name)[1:-1])
 
     def plain(self, message: Any) -> dict[str, Any]:
         """The fields as maps, lists and scalars; those at their default are left out."""
@@ -289,5 +292,6 @@ def spec_of(given: Mapping[str, Any], table: Mapping[str, Spec]) -> Spec:
     if not isinstance(name, str):
         raise ProtocolError("bad_value", f"type is {describe(name)}", f"type: {known}", "type")
     if name not in table:
-        raise ProtocolError("unknown_type", f"unknown message type {shorten(name)}", known, "type")
+        told = lambda: f"unknown message type {shorten(name)}"  # noqa: E731
+        raise ProtocolError("unknown_type", told, known, "type")
     return table[name]

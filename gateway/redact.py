@@ -16,12 +16,16 @@ from playhead.gateway.access_places import PLACES, PUBLIC_PROTOCOLS, Where, cano
 BLOT: Final = "***"
 
 _NAMED: Final = (Where.HEADER, Where.QUERY, Where.MESSAGE, Where.BODY)
-_BY_NAME: Final = frozenset(
-    canonical(place.name) for place in PLACES if place.where in _NAMED
-) | frozenset({"setcookie", "jwt"})
+_IN_QUERY: Final = frozenset({"key", "sig", "signature", "xamzsignature", "xgoogsignature"})
+"""Names by themselves: secrets in a query, and before a long value in quotes. Not ``monkey=a``."""
+_BY_NAME: Final = (
+    frozenset(canonical(place.name) for place in PLACES if place.where in _NAMED)
+    | frozenset({"setcookie", "jwt"})
+) - _IN_QUERY
 _ENDINGS: Final = (
-    *("token", "secret", "password", "passwd", "passphrase", "authorization", "credential"),
-    *("credentials", "apikey", "authkey", "accesskey", "secretkey", "subscriptionkey"),
+    *("token", "secret", "password", "passwd", "pwd", "passphrase", "authorization"),
+    *("credential", "credentials", "apikey", "authkey", "accesskey", "secretkey"),
+    *("subscriptionkey", "privatekey"),
 )
 """What the names of secrets end with, in any service. ``max_tokens`` does not."""
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -33,11 +37,11 @@ _OF_TEXT: Final = frozenset(
     }
 )
 """Words that make a token one of a language model's: ``time_to_first_token``."""
-_KEY: Final = "key"
-"""A name by itself: a secret in a query, and before a long value in quotes. Not ``monkey=a``."""
 _PROTOCOLS: Final = "secwebsocketprotocol"
 _LINES: Final = frozenset({"cookie", "setcookie"})
 """Headers that are secret to the end of the line."""
+_PHRASES: Final = ("passphrase", "privatekey")
+"""What the names of secrets of several words end with."""
 
 # A letter of a name, also as a URL writes it.
 _LETTER: Final = r"(?:[\w.-]|%(?:2[DdEe]|5[Ff]|[46][1-9A-Fa-f]|[57][0-9Aa]))"
@@ -76,41 +80,68 @@ _PREFIXES: Final = "|".join(re.escape(name) for name in sorted(names(Where.PROTO
 _BEFORE: Final = "|".join(sorted(names(Where.PROTOCOL_NEXT)))
 _FORMS: Final = (
     # Keys and tickets of our own, wherever they stand (access_keys.py).
-    (re.compile(r"(ph_[a-z2-7]{8}_|pht_)[A-Za-z0-9_-]{16,}"), rf"\1{BLOT}"),
+    (("ph",), re.compile(r"(ph_[a-z2-7]{8}_|pht_)[A-Za-z0-9_-]{16,}"), rf"\1{BLOT}"),
     # Those of OpenAI, Cartesia and ElevenLabs; tokens of RFC 7519, which Deepgram and others give.
-    (re.compile(rf"{_ALONE}([se]k[-_])(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{{16,}}"), rf"\1{BLOT}"),
-    (re.compile(rf"{_ALONE}eyJ[\w-]{{8,}}\.[\w-]{{8,}}(?:\.[\w-]*)?"), BLOT),
-    (re.compile(rf"((?:{_PREFIXES})[\"']?)(?!\*)[^\s\"',;)\]]+"), rf"\1{BLOT}"),
     (
+        ("sk", "ek"),
+        re.compile(rf"{_ALONE}([se]k[-_])(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{{16,}}"),
+        rf"\1{BLOT}",
+    ),
+    (("eyj",), re.compile(rf"{_ALONE}eyJ[\w-]{{8,}}\.[\w-]{{8,}}(?:\.[\w-]*)?"), BLOT),
+    (
+        tuple(names(Where.PROTOCOL)),
+        re.compile(rf"((?:{_PREFIXES})[\"']?)(?!\*)[^\s\"',;)\]]+"),
+        rf"\1{BLOT}",
+    ),
+    (
+        tuple(names(Where.PROTOCOL_NEXT)),
         re.compile(
             rf"(?i)\b((?:{_BEFORE})[\"']?\s*,\s*{_PLAIN}[\"']?)"
             r"(?=[\w.~+/=-]*\d)[\w.~+/=-]{16,}"
         ),
         rf"\1{BLOT}",
     ),
+    (("bearer",), re.compile(rf"(?i)\b(bearer(?:\s|%20)++){_BARE}"), rf"\1{BLOT}"),
+    # Keys of Deepgram, whose scheme this is.
+    (("token",), re.compile(r"(?i)\b(token(?:\s|%20)++)[0-9a-f]{32,}"), rf"\1{BLOT}"),
+    # RFC 7468; the end may be missing.
     (
-        re.compile(rf"(?i)\b(bearer(?:\s|%20)++){_BARE}"),
+        ("private key",),
+        re.compile(r"(-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----)(?:[^-]++|-(?!----END))++"),
         rf"\1{BLOT}",
     ),
-    # What stands before the host of a URL is a name and a password, or a key.
-    (re.compile(r"(://)[^/\s@\"'?#<>]+@"), rf"\1{BLOT}@"),
+    # What stands before the host of a URL is a name and a password, or a key; either may have an @
+    # that should have been escaped.
+    (("://",), re.compile(r"(://)[^/\s\"'?#<>]+@"), rf"\1{BLOT}@"),
 )
+"""What must be there, in lower case, for a search to be worth its time; the search; and what is put
+in the place of what it finds."""
 
 
 def redact(text: str) -> str:
     """``text`` without the secrets in it: what follows ``Bearer``, ``token=``, ``apiKey:`` and
     their like, what looks like a key, and the user of a URL."""
-    text = _named(_named(text, _PAIR, 2), _NAME, 1)
-    for form, blotted in _FORMS:
-        text = form.sub(blotted, text)
+    if "," in text:
+        text = _named(text, _PAIR, 2)
+    if "=" in text or ":" in text or "%3" in text:
+        text = _named(text, _NAME, 1)
+    lower = text.lower()
+    for hints, form, blotted in _FORMS:
+        for hint in hints:
+            if hint in lower:
+                text = form.sub(blotted, text)
+                break
     return text
 
 
 def is_secret(name: str) -> bool:
     """Whether what has this name, in any spelling, is to be seen by nobody."""
-    plain = canonical(name)
+    return _is_secret(name, canonical(name))
+
+
+def _is_secret(name: str, plain: str) -> bool:
     if plain in _BY_NAME:
-        return plain != _KEY
+        return True
     if not plain.endswith(_ENDINGS):
         return False
     words = [word.lower() for word in _WORDS.findall(name)]
@@ -137,9 +168,10 @@ def _find(text: str, match: re.Match[str], name: str) -> tuple[int, int, str] | 
     plain = canonical(name)
     if plain == _PROTOCOLS:
         return _span(_REST.match(text, match.end()), _protocols)
-    if plain in _LINES or (is_secret(name) and _FIELDS.match(text, match.end())):
+    secret = _is_secret(name, plain)
+    if secret and (plain in _LINES or plain.endswith(_PHRASES) or _FIELDS.match(text, match.end())):
         return _span(_REST.match(text, match.end()), _blot)
-    if is_secret(name) or (plain == _KEY and _is_key(text, match)):
+    if secret or (plain in _IN_QUERY and _is_key(text, match)):
         return _span(_VALUE.match(text, match.end()), _blot)
     return None
 

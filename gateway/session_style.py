@@ -48,7 +48,7 @@ def find_voice(name: str | None, facts: ServerFacts) -> str:
     if name not in facts.voices:
         raise ProtocolError(
             "unknown_voice",
-            f"unknown voice {shorten(name)}",
+            lambda: f"unknown voice {shorten(name)}",
             "one of " + ", ".join(facts.voices),
             "voice",
         )
@@ -63,7 +63,7 @@ def find_language(name: str | None, facts: ServerFacts) -> str:
     if name.lower() not in facts.languages:
         raise ProtocolError(
             "unknown_language",
-            f"unknown language {shorten(name)}",
+            lambda: f"unknown language {shorten(name)}",
             "one of " + ", ".join(facts.languages),
             "language",
         )

@@ -36,7 +36,7 @@ def language_of(given: Mapping[str, Any], field: str, facts: ServerFacts) -> str
         known = [code for code, full in NAMES.items() if full in facts.languages]
         raise ProtocolError(
             "unknown_language",
-            f"unknown language {shorten(name)}",
+            lambda: f"unknown language {shorten(name)}",
             f"{field}: one of " + ", ".join([*known, *facts.languages]),
             field,
         )

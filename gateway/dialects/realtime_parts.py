@@ -85,7 +85,7 @@ def read_voicing(output: dict[str, Any], now: Voicing, facts: ServerFacts) -> Vo
         known = ", ".join(facts.voices)
         raise ProtocolError(
             "unknown_voice",
-            f"unknown voice {shorten(name)}",
+            lambda: f"unknown voice {shorten(name)}",
             f"one of {known}, or an OpenAI voice, which stands for one of them",
             f"{OUTPUT}.voice",
         )
@@ -153,7 +153,10 @@ class Items:
         """Raises ``ProtocolError`` (``item_not_found``)."""
         if name not in self._items:
             raise ProtocolError(
-                "item_not_found", f"there is no item {shorten(name)}", "a known id", "item_id"
+                "item_not_found",
+                lambda: f"there is no item {shorten(name)}",
+                "a known id",
+                "item_id",
             )
         return self._items[name]
 

@@ -56,7 +56,7 @@ def missing(field: str, expected: str) -> ProtocolError:
 
 def bad_value(field: str, given: object, expected: str) -> ProtocolError:
     """A field has a value that cannot be used."""
-    return ProtocolError("bad_value", wrong(field, shorten(str(given))), expected, field)
+    return ProtocolError("bad_value", wrong(field, lambda: shorten(str(given))), expected, field)
 
 
 def string(given: Mapping[str, Any], field: str, default: str | None = None) -> str:
@@ -152,7 +152,9 @@ def voice_of(name: str, facts: ServerFacts, alias: re.Pattern[str] | None = None
     if alias is not None and alias.fullmatch(name):
         return facts.default_voice
     expected = "one of " + ", ".join(facts.voices)
-    raise ProtocolError("unknown_voice", f"unknown voice {shorten(name)}", expected, "voice")
+    raise ProtocolError(
+        "unknown_voice", lambda: f"unknown voice {shorten(name)}", expected, "voice"
+    )
 
 
 def rate_of(field: str, rate: float, codec: str) -> int:

@@ -8,6 +8,7 @@ import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playhead.gateway.protocol import Wire
 from playhead.gateway.protocol_parse import (
     Bounds,
     ProtocolError,
@@ -129,6 +130,75 @@ def test_shorten_quotes_cuts_and_escapes() -> None:
     assert shorten("ok") == "'ok'"
     assert shorten("\x1b[31m\n\ud800") == r"'\x1b[31m\n\ud800'"
     assert shorten("x" * 41) == "'" + "x" * 40 + "...'"
+
+
+def test_of_a_long_string_no_more_is_looked_at_than_is_told() -> None:
+    looked: list[int] = []
+
+    def redacted(text: str) -> str:
+        looked.append(len(text))
+        return text
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("playhead.gateway.protocol_parse.redact", redacted)
+        for text in ("key=" * 16_000, "two words " * 6_400, "x" * 100):
+            assert shorten(text).endswith("...'") == (len(text) > 40)
+            assert len(shorten(text)) <= 45
+    assert max(looked) <= 128
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("https://user:HUSH" + "h" * 200 + "@host", "eyJHUSH" + "h" * 200 + ".hush-hush.hush"),
+        *("key='HUSH" + "h" * 200 + "'", "('token', 'HUSH" + "h" * 200 + "')", "HUSH" * 60),
+        *(
+            "token=" + "h" * 100 + " sk-HUSH" + "h" * 10 + "0123456789abcdef",
+            "sk-HUSH1" + "h" * 200,
+        ),
+        "passphrase: " + "HUSH " * 60,
+    ],
+)
+def test_a_secret_that_is_cut_is_not_told(text: str) -> None:
+    assert "HUSH" not in shorten(text)
+    assert "***" in shorten(text)
+
+
+def wire(message: dict[str, Any]) -> object:
+    return Wire("json").decode_client(json.dumps(message))
+
+
+FAULTS: dict[str, Callable[[str], object]] = {
+    "a type": lambda text: wire({"type": text}),
+    "a field": lambda text: wire({"type": "cancel", text: 1}),
+    "a value": lambda text: wire({"type": "hello", "speed": text}),
+    "a voice": lambda text: wire({"type": "hello", "voice": text}),
+    "a key twice": lambda text: parse_json(f'{{"{text}": 1, "{text}": 2}}', BOUNDS),
+    "a key twice, msgpack": lambda text: parse_msgpack(
+        b"\x82" + (msgpack.packb(text) + b"\1") * 2, BOUNDS
+    ),
+    "a number": lambda text: parse_json(f'{{"a": {"9" * 400}.0}}', BOUNDS),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_fault_that_is_not_told_costs_no_search_for_secrets(
+    fault: Callable[[str], object],
+) -> None:
+    looked: list[str] = []
+
+    def redacted(text: str) -> str:
+        looked.append(text)
+        return text
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("playhead.gateway.protocol_parse.redact", redacted)
+        with pytest.raises(ProtocolError) as caught:
+            fault("key=" * 50)
+        assert looked == []
+        assert str(caught.value) == caught.value.message
+        assert caught.value.field != ""
+    assert looked
 
 
 def test_protocol_error_carries_everything() -> None:

@@ -140,11 +140,34 @@ def test_names_of_what_is_no_secret(name: str) -> None:
         *("{'query': {'key': 'hush-hush-hush-hush'}}", "password='it\\'s hush'"),
         "PLAYHEAD_TWILIO_TOKEN='hush' is not usable",
         "the door was shown a bearer hush",
+        *("passphrase: it is hush", "{'passphrase': 'it is hush', 'a': 1}", "dbPwd=hush"),
+        *("https://h/p?sig=hush", "https://h/p?a=b&X-Amz-Signature=hush", "pwd: hush"),
+        *("redis://user:a@hush@host/0", "redis://user:hush@b@host", "https://hush@@h"),
+        *("private_key=-----BEGIN hush", "privateKey: a b hush"),
+        "-----BEGIN RSA PRIVATE KEY-----\nhush\n-hush\n-----END RSA PRIVATE KEY-----",
+        *("-----BEGIN PRIVATE KEY-----\nhush hush\n",),
     ],
 )
 def test_secrets_are_blotted_out(text: str) -> None:
     assert "hush" not in redact(text)
     assert "***" in redact(text)
+
+
+@pytest.mark.parametrize("scheme", ["Token ", "token  ", "TOKEN%20"])
+def test_hexadecimal_keys_are_known_by_their_scheme(scheme: str) -> None:
+    digits = "0123456789abcdef" * 2
+    for key in (digits, digits + "01234567", digits.upper()):
+        assert redact(f"refused: {scheme}{key}.") == f"refused: {scheme}***."
+    assert redact(f"{scheme}{digits[:31]}") == f"{scheme}{digits[:31]}"
+
+
+def test_what_is_between_secrets_stays() -> None:
+    text = "a token=x b redis://u:p@q@h/0 c https://h/?a=b&sig=x&d=e f"
+    assert redact(text) == "a token=*** b redis://***@h/0 c https://h/?a=b&sig=***&d=e f"
+    head, end = "-----BEGIN EC PRIVATE KEY-----", "-----END EC PRIVATE KEY-----"
+    key = f"{head}\nabc\n{end}"
+    assert redact(f"a {key} b") == f"a {head}***{end} b"
+    assert redact(redact(key)) == redact(key)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +184,8 @@ def test_secrets_are_blotted_out(text: str) -> None:
             "sort(key=len)",
             "{'key': 'two words and more'}",
         ),
+        *("signal sig=TERM", "inspect.signature=f", "no token 7 of 9", "token deadbeef"),
+        *("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----", "://h/a@b"),
         *("KeyError: 'token'", "one of session, token, seq", "['session', 'token', 'seq']", ""),
         *(
             "mailto:a@b.c http://h/a@b?x=1@2 ssh://host/path",
@@ -181,6 +206,14 @@ def test_what_is_no_secret_stays(text: str) -> None:
     [
         *("token=", "key=", 'key="', "key='a", "?key=", "-eyJaaaaaaaa.", "-sk-", "bearer ", "://"),
         *("token, ", "(((( ", "a\\\\\\", "%22", "%2Da", "a.b-", "('token' , ", "token:  ", "ph_"),
+        *(
+            "://@",
+            "-----BEGIN PRIVATE KEY-----",
+            "-----BEGIN ",
+            "token ",
+            "-----END",
+            "passphrase: ",
+        ),
         *("playhead.ticket.", "Sec-WebSocket-Protocol: ,", "cookie: ", '\\"token\\": \\"', "x"),
         "authorization: digest ",
     ],

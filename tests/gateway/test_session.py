@@ -105,9 +105,17 @@ def test_frames_that_are_no_messages_are_answered() -> None:
 
 def test_errors_are_not_an_amplifier() -> None:
     talk = Talk(Limits(error_rate=1.0, error_burst=2.0))
-    told = [bool(talk.session.refuse(BAD, 0.0)) for _ in range(5)]
+    made = []
+
+    def text() -> str:
+        made.append("")
+        return "not a map"
+
+    fault = ProtocolError("bad_message", text, "a map")
+    told = [bool(talk.session.refuse(fault, 0.0)) for _ in range(5)]
     assert told == [True, True, False, False, False]
     assert talk.session.counters["errors_untold"] == 3
+    assert len(made) == 2, "and what is not told is not made either"
 
 
 def test_too_many_messages() -> None:
