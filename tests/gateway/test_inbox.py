@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 import pytest
-from playhead.gateway.inbox import MOST_WAITING, QUEUE, READ_BURST, Inbox
-from playhead.gateway.turns import Turns
+from playhead.gateway.inbox import MOST_WAITING, QUEUE, READ_BURST, SHORT, Inbox
+from playhead.gateway.turns import SHARE, Turns
 from websockets.frames import Frame, Opcode
 
 
@@ -53,6 +53,34 @@ def test_messages_come_in_order_and_a_few_at_a_time() -> None:
 
     assert MOST_WAITING < 20
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
+def test_a_long_message_counts_as_several(opcode: Opcode) -> None:
+    async def main() -> None:
+        source, taken = Source(), list[bytes | str]()
+        inbox = Inbox(source, taken.append)
+        for size in (10, SHORT * READ_BURST, 10, SHORT, SHORT * 2, SHORT - 1):
+            inbox.add(text(bytes(size), opcode=opcode))
+        counts = [inbox.turn(), inbox.turn(), inbox.turn()]
+        assert counts == [1 + READ_BURST + 1, 1 + 2 + 3, 1]
+        assert [len(each) for each in taken[-2:]] == [SHORT * 2, SHORT - 1]
+        assert inbox.turn() == 0
+
+    asyncio.run(main())
+
+
+def test_many_who_send_much_at_once_have_a_share_of_messages_in_a_go() -> None:
+    async def main() -> int:
+        source, taken = Source(), list[bytes | str]()
+        for _ in range(16):
+            inbox = Inbox(source, taken.append)
+            for _ in range(MOST_WAITING):
+                inbox.add(text(b"{}"))
+        await asyncio.sleep(0)
+        return len(taken)
+
+    assert asyncio.run(main()) == SHARE
 
 
 def test_fragments_are_joined() -> None:

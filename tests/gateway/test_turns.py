@@ -3,36 +3,41 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from playhead.gateway.turns import SHARE, Turns
 
 
 class Worker:
-    def __init__(self, name: str, left: int, log: list[str], during: Callable[[], None]) -> None:
-        self._name, self._left, self._log, self._during = name, left, log, during
+    """Who has ``left`` things to do, each as much as ``size`` messages, one a turn."""
 
-    def turn(self) -> bool:
+    def __init__(
+        self, turns: Turns, log: list[str], name: str, left: int = 1, size: int = 1
+    ) -> None:
+        self._turns, self._log, self._name = turns, log, name
+        self._left, self._size = left, size
+        self.during: Callable[[], None] = lambda: None
+
+    def turn(self) -> int:
         self._left -= 1
         self._log.append(self._name)
-        self._during()
-        return self._left > 0
-
-
-def nothing() -> None:
-    pass
+        self.during()
+        if self._left:
+            self._turns.add(self)
+        return self._size
 
 
 def test_all_take_turns_until_nobody_has_anything_to_do() -> None:
     async def main() -> list[str]:
         turns, log = Turns(asyncio.get_running_loop()), list[str]()
         for name, left in (("a", 3), ("b", 1), ("c", 2)):
-            turns.add(Worker(name, left, log, nothing))
+            turns.add(Worker(turns, log, name, left))
         assert log == []
         await asyncio.sleep(0)
         assert "".join(log) == "abc"  # one round, then others of the loop
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        turns.add(Worker("d", 1, log, nothing))
+        turns.add(Worker(turns, log, "d"))
         await asyncio.sleep(0)
         return log
 
@@ -42,8 +47,9 @@ def test_all_take_turns_until_nobody_has_anything_to_do() -> None:
 def test_who_joins_during_a_round_has_its_turn_in_the_next() -> None:
     async def main() -> list[str]:
         turns, log = Turns(asyncio.get_running_loop()), list[str]()
-        late = Worker("late", 1, log, nothing)
-        turns.add(Worker("first", 1, log, lambda: turns.add(late)))
+        first, late = Worker(turns, log, "first"), Worker(turns, log, "late")
+        turns.add(first)
+        first.during = lambda: turns.add(late)
         await asyncio.sleep(0)
         assert log == ["first"]
         await asyncio.sleep(0)
@@ -63,7 +69,7 @@ def test_others_of_the_loop_have_their_turn_between_a_few_and_the_next_few() -> 
             loop.call_soon(sound)
 
         for _ in range(2 * SHARE + 3):
-            turns.add(Worker("m", 1, log, nothing))
+            turns.add(Worker(turns, log, "m"))
         loop.call_soon(sound)
         for _ in range(4):
             await asyncio.sleep(0)
@@ -71,6 +77,19 @@ def test_others_of_the_loop_have_their_turn_between_a_few_and_the_next_few() -> 
 
     few = SHARE * "m" + "s"
     assert "".join(asyncio.run(main())) == 2 * few + "mmms" + "s"
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 16, 65])
+def test_a_go_ends_once_as_much_as_a_share_is_done_whosever_it_is(size: int) -> None:
+    async def main() -> int:
+        turns, log = Turns(asyncio.get_running_loop()), list[str]()
+        for _ in range(40):
+            turns.add(Worker(turns, log, "m", 3, size))
+        await asyncio.sleep(0)
+        return len(log)
+
+    done = asyncio.run(main()) * max(1, size)
+    assert SHARE <= done < SHARE + max(1, size)
 
 
 def test_a_turn_that_fails_is_one_s_own_affair() -> None:
@@ -83,8 +102,11 @@ def test_a_turn_that_fails_is_one_s_own_affair() -> None:
         def fail() -> None:
             raise ZeroDivisionError
 
-        for name, during in (("a", nothing), ("bad", fail), ("c", nothing)):
-            turns.add(Worker(name, 2, log, during))
+        for name in ("a", "bad", "c"):
+            worker = Worker(turns, log, name, 2)
+            turns.add(worker)
+            if name == "bad":
+                worker.during = fail
         for _ in range(6):
             await asyncio.sleep(0)
         assert [type(fault) for fault in faults] == [ZeroDivisionError]
