@@ -5,7 +5,8 @@ TLS has messages of its own that its peer must work for: requests to change keys
 whoever counts frames, and OpenSSL works through all that has been read before it gives anything
 back: 256 KiB of KeyUpdates are more than half a second in which nobody else is served. So here
 OpenSSL is given one record at a time, and a connection whose peer sends too many that carry nothing
-is ended.
+is ended. Records of a byte cost as much as those of a WebSocket's frame, so many of them at once
+count as well; how much is read at once, ``sockets`` bounds.
 """
 
 import ssl
@@ -20,8 +21,18 @@ MOST: Final = HEAD + 16_384 + 2_048
 IDLE: Final = 64
 """Records without data that are forgiven. A handshake has three to six; clients change their keys
 after millions of records, if ever."""
-EARNED: Final = 256
-"""Records with data that make up for one without."""
+EARNED: Final = 2048
+"""Bytes of data that make up for a record without; one record makes up for one at most."""
+TINY: Final = 6
+"""Bytes of the smallest frame that a client sends (RFC 6455, 5.2): ping, pong, close. Records with
+fewer are pieces, as of clients that write a frame's head, its mask and its payload one by one."""
+PIECES: Final = 8
+"""Tiny records of one read that are as good as any: whoever sends so few at a time may do so for
+ever."""
+OF_A_FRAME: Final = 3
+"""Those that each other record of the read makes up for: clients may write a frame in four."""
+PIECE: Final = EARNED // 16
+"""Bytes of data that make up for a tiny record beyond those."""
 
 
 class Flooded(ssl.SSLError):
@@ -37,12 +48,13 @@ class Metered(ssl.SSLObject):
     _given: ssl.MemoryBIO  # what OpenSSL reads from
     _more: bool  # whether OpenSSL may have more of a record than was read
     _fed: bool  # whether the latest record has yet to show what it carries
-    _idle: int  # records that have come to nothing, in shares of EARNED
+    _idle: int  # bytes of data that would make up for what came to nothing
+    _pieces: int  # tiny records of this read, less those that others make up for
 
     def meter(self, arrived: ssl.MemoryBIO, given: ssl.MemoryBIO) -> None:
         """Read what comes into ``arrived``, and let OpenSSL have it by ``given``."""
         self._arrived, self._given = arrived, given
-        self._rest, self._at, self._idle = b"", 0, 0
+        self._rest, self._at, self._idle, self._pieces = b"", 0, 0, 0
         self._more = self._fed = False
 
     def do_handshake(self) -> None:
@@ -68,21 +80,33 @@ class Metered(ssl.SSLObject):
             else:
                 return
 
-    def read(self, len: int = 1024, buffer: Any = None) -> Any:
+    def read(self, most: int = 1024, buffer: Any = None) -> Any:
         """As of ``ssl.SSLObject``. Raises :class:`Flooded` too."""
         while True:
             if not self._more:
                 self._feed()
             try:
-                got = super().read(len, buffer)
+                got = super().read(most, buffer)
             except ssl.SSLWantReadError:
                 self._more = False
                 continue
-            self._more = len == (got if isinstance(got, int) else got.__len__())
+            size = got if isinstance(got, int) else len(got)
+            self._more = size == most
             if self._fed:
                 self._fed = False
-                self._idle = max(0, self._idle - EARNED - 1)
+                self._credit(size)
             return got
+
+    def _credit(self, size: int) -> None:
+        """The latest record has carried ``size`` bytes, if not more than were asked for."""
+        self._idle -= EARNED
+        if size >= TINY or self._more:
+            self._pieces -= OF_A_FRAME
+            self._idle = max(0, self._idle - min(size, EARNED))
+            return
+        self._pieces += 1
+        if self._pieces > PIECES:
+            self._idle += PIECE
 
     def pending(self) -> int:
         """As of ``ssl.SSLObject``, with what OpenSSL has not been given yet."""
@@ -102,6 +126,7 @@ class Metered(ssl.SSLObject):
         """Give OpenSSL the next record; raises ``SSLWantReadError`` when there is none."""
         if self._arrived.pending:
             self._rest, self._at = self._rest[self._at :] + self._arrived.read(), 0
+            self._pieces = 0
         rest, at = self._rest, self._at
         left = len(rest) - at
         if left < HEAD:

@@ -20,8 +20,7 @@ from playhead.gateway.dialects.base import Dialect
 from playhead.gateway.flood import FrameBudget
 from playhead.gateway.inbox import QUEUE, Inbox
 from playhead.gateway.letting_go import UNUSED, let_go
-from playhead.gateway.sockets import set_socket_options as set_socket_options
-from playhead.gateway.sockets import unacknowledged
+from playhead.gateway.sockets import set_up, unacknowledged
 from playhead.gateway.turns import Turns
 from websockets.asyncio.messages import Assembler
 from websockets.asyncio.server import Server, ServerConnection
@@ -104,9 +103,7 @@ class Peer(ServerConnection):
         self.recv_messages.resume = partial(self.resume, QUEUE)
         name = transport.get_extra_info("peername")
         self.address = address_key(str(name[0]) if name else "")
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
-            set_socket_options(sock, self.commons.settings)
+        set_up(transport, self.commons.settings)
         self.commons.arrivals.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What TLS records that carry nothing cost a server, and what it costs to count them.
 
-256 KiB of KeyUpdates, as an event loop reads them at once, and messages of 200 bytes, by the
+256 KiB of KeyUpdates, as an event loop reads them at once, as much of records of a byte, 16 KiB of
+records of six bytes, which are what comes at once at most, and messages of 200 bytes, by the
 context that the server uses and by one that counts nothing (``OpenSSL alone``). Both ends are in
 this process, without sockets; counted is the processor time of the thread, which other work on the
 machine does not change much.
@@ -27,6 +28,10 @@ from tls_kit import UPDATE_SIZE, Pair, Records, client_secret  # noqa: E402
 
 READ = 256 * 1024
 """Bytes that the event loop reads at once."""
+AT_ONCE = 16 * 1024
+"""Bytes that the server deciphers at once."""
+OVERHEAD = 5 + 1 + 16
+"""Bytes of a record that are not its content's (RFC 8446, 5.2), with a tag of 16."""
 MESSAGES = 5_000
 SIZE = 200
 
@@ -61,6 +66,20 @@ def flood(server: ssl.SSLContext, client: ssl.SSLContext, keylog: Path) -> float
     return time.thread_time() - began
 
 
+def small(server: ssl.SSLContext, client: ssl.SSLContext, size: int, wire: int) -> float:
+    """Seconds until ``wire`` bytes of records that carry ``size`` each are read, or their
+    connection is ended."""
+    pair = Pair(server, client)
+    records = [pair.sent(bytes(size)) for _ in range(wire // (OVERHEAD + size))]
+    pair.to_server.write(b"".join(records))
+    began = time.thread_time()
+    try:
+        pair.received()
+    except Flooded:
+        assert pair.server.pending()
+    return time.thread_time() - began
+
+
 def message(server: ssl.SSLContext, client: ssl.SSLContext) -> float:
     """Seconds to read one message."""
     pair = Pair(server, client)
@@ -77,17 +96,34 @@ def measure(tries: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         servers, client = contexts(folder)
-        floods: dict[str, list[float]] = {each: [] for each in servers}
-        messages: dict[str, list[float]] = {each: [] for each in servers}
+        kinds = {
+            "updates": lambda server: flood(server, client, folder / "keys.log"),
+            "of_1_byte": lambda server: small(server, client, 1, READ),
+            "of_6_bytes": lambda server: small(server, client, 6, AT_ONCE),
+            "message": lambda server: message(server, client),
+        }
+        took: dict[str, dict[str, list[float]]] = {
+            kind: {each: [] for each in servers} for kind in kinds
+        }
         for _ in range(tries):
-            for each, server in servers.items():
-                floods[each].append(flood(server, client, folder / "keys.log"))
-                messages[each].append(message(server, client))
+            for kind, measured in kinds.items():
+                for each, server in servers.items():
+                    took[kind][each].append(measured(server))
+    medians = {
+        kind: {each: statistics.median(times) for each, times in found.items()}
+        for kind, found in took.items()
+    }
     return {
         "openssl": ssl.OPENSSL_VERSION,
         "updates": READ // UPDATE_SIZE,
-        "updates_ms": {each: round(1e3 * statistics.median(t), 2) for each, t in floods.items()},
-        "message_us": {each: round(1e6 * statistics.median(t), 2) for each, t in messages.items()},
+        "of_1_byte": READ // (OVERHEAD + 1),
+        "of_6_bytes": AT_ONCE // (OVERHEAD + 6),
+        **{
+            f"{kind}_ms": {each: round(1e3 * value, 2) for each, value in found.items()}
+            for kind, found in medians.items()
+            if kind != "message"
+        },
+        "message_us": {each: round(1e6 * t, 2) for each, t in medians["message"].items()},
     }
 
 

@@ -16,9 +16,9 @@ from playhead.engine import clock
 from playhead.gateway.admission import ConnectionCaps, address_key
 from playhead.gateway.api.app import Api
 from playhead.gateway.last_call import heard, last_call, never
-from playhead.gateway.peer import set_socket_options
 from playhead.gateway.server import GatewayServer
 from playhead.gateway.settings import Settings
+from playhead.gateway.sockets import bound_deciphering, set_socket_options
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -142,6 +142,7 @@ class BoundedHttp(H11Protocol):
         """Count the connection; its first request is awaited."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self._settings.write_limit)
+        bound_deciphering(transport)
         name = transport.get_extra_info("peername")
         self._key = address_key(str(name[0]) if name else "")
         self._caps.enter(self._key)

@@ -18,6 +18,7 @@ from machine import AT_ONCE, PATIENCE
 from OpenSSL import SSL
 from playhead.gateway import last_call
 from playhead.gateway.access_tls import Tls, TlsError
+from playhead.gateway.access_tls_records import Context, Metered
 from playhead.gateway.settings import SettingsError
 from tls_kit import UPDATE_SIZE, Records, client_secret
 
@@ -55,6 +56,7 @@ async def shown(running: Gateway, context: ssl.SSLContext | None = None) -> tupl
     return await asyncio.to_thread(served, running.port, context)
 
 
+@pytest.mark.slow
 def test_a_session_over_tls(tmp_path: Path) -> None:
     async def main() -> None:
         async with gateway(**issue(tmp_path)) as running:
@@ -69,6 +71,7 @@ def test_a_session_over_tls(tmp_path: Path) -> None:
     uvloop.run(main())
 
 
+@pytest.mark.slow
 def test_old_versions_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with gateway(**issue(tmp_path)) as running:
@@ -109,6 +112,7 @@ def renegotiates(port: int) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_renegotiation_is_refused(tmp_path: Path) -> None:
     """Also where the machine's OpenSSL would allow it (``Options = ClientRenegotiation``); that it
     would be noticed shows a server without our own prohibition."""
@@ -125,29 +129,55 @@ def test_renegotiation_is_refused(tmp_path: Path) -> None:
     uvloop.run(main())
 
 
-def flood(port: int, keylog: Path) -> bytes:
-    """Connect, ask for new keys without end, and read until the server ends that."""
-    context = client_context(keylog_filename=str(keylog), check_hostname=False)
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as raw:
-        arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
-        client = context.wrap_bio(arrived, leaving)
+class Raw:
+    """A client on a blocking socket, whose records are made in memory."""
+
+    def __init__(self, raw: socket.socket, **options: Any) -> None:
+        self.raw = raw
+        arrived, self.leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = client_context(check_hostname=False, **options)
+        self.tls = context.wrap_bio(arrived, self.leaving)
         while True:
             try:
-                client.do_handshake()
+                self.tls.do_handshake()
                 break
             except ssl.SSLWantReadError:
-                raw.sendall(leaving.read())
+                raw.sendall(self.leaving.read())
                 arrived.write(raw.recv(65_536))
-        raw.sendall(leaving.read())
-        records = Records(client_secret(keylog))
+        raw.sendall(self.leaving.read())
+
+    def records(self, data: bytes, size: int) -> bytes:
+        """``data`` in records of ``size`` bytes."""
+        for at in range(0, len(data), size):
+            self.tls.write(data[at : at + size])
+        return self.leaving.read()
+
+    def send(self, wire: bytes) -> None:
+        """And shut up; the server may end the connection before."""
+        with contextlib.suppress(ConnectionError):
+            self.raw.sendall(wire)
+            self.raw.shutdown(socket.SHUT_WR)
+
+    def rest(self) -> bytes:
+        """All that the server sends until it ends the connection."""
         answer = b""
         with contextlib.suppress(ConnectionError):
-            raw.sendall(b"".join(records.update() for _ in range(1_000)))
-            while part := raw.recv(65_536):
+            while part := self.raw.recv(65_536):
                 answer += part
         return answer
 
 
+def flood(port: int, keylog: Path) -> bytes:
+    """Connect, ask for new keys without end, and read until the server ends that."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as raw:
+        client = Raw(raw, keylog_filename=str(keylog))
+        records = Records(client_secret(keylog))
+        with contextlib.suppress(ConnectionError):
+            raw.sendall(b"".join(records.update() for _ in range(1_000)))
+        return client.rest()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [uvloop.run, asyncio.run])
 def test_key_updates_without_end_end_their_connection(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, loop: Callable[[Any], None]
@@ -167,6 +197,80 @@ def test_key_updates_without_end_end_their_connection(
     assert "Traceback" not in caplog.text
 
 
+UPGRADE = b"".join(
+    line + b"\r\n"
+    for line in (
+        *(b"GET /v1/session HTTP/1.1", b"Host: localhost", b"Upgrade: websocket"),
+        *(b"Connection: Upgrade", b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
+        *(b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Protocol: playhead.v1.json", b""),
+    )
+)
+LONG = b"\x81\xfe\xff\xdc\0\0\0\0" + b"x" * 65_500
+"""A message that is no JSON, masked with zeros."""
+
+
+PATIENT = {"open_timeout": PATIENCE, "hello_timeout": PATIENCE}
+
+
+def pieces(port: int, size: int) -> bytes:
+    """Send a long message in records of ``size`` bytes: what the server sent by then."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as raw:
+        client = Raw(raw)
+        client.send(client.records(UPGRADE, len(UPGRADE)) + client.records(LONG, size))
+        return client.rest()
+
+
+class Reads(Metered):
+    """Writes down how much there is to be deciphered when that begins."""
+
+    seen: list[int]
+
+    def _feed(self) -> None:
+        if self._arrived.pending:
+            self.seen.append(self._arrived.pending)
+        super()._feed()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", [uvloop.run, asyncio.run])
+def test_records_of_a_few_bytes_are_deciphered_a_few_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: Callable[[Any], None]
+) -> None:
+    """While a connection that has sent much reads no more, event loops would have 256 KiB wait for
+    it, by their defaults: 9,000 records."""
+    monkeypatch.setattr(Context, "sslobject_class", Reads)
+    monkeypatch.setattr(Reads, "seen", [], raising=False)
+
+    async def main() -> None:
+        async with gateway(**PATIENT, **issue(tmp_path)) as running:
+            await asyncio.to_thread(pieces, running.port, 6)
+            await eventually(lambda: running.server.caps.total == 0)
+
+    loop(main())
+    assert sum(Reads.seen) > 280_000, "all of them"
+    assert max(Reads.seen) < 96 * 1024
+
+
+@pytest.mark.slow
+def test_records_of_a_byte_end_their_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Context, "sslobject_class", Reads)
+    monkeypatch.setattr(Reads, "seen", [], raising=False)
+
+    async def main() -> None:
+        async with gateway(**PATIENT, **issue(tmp_path)) as running:
+            await asyncio.to_thread(pieces, running.port, 1)
+            await eventually(lambda: running.server.caps.total == 0)
+            assert sum(Reads.seen) < 256 * 1024, "of one and a half million"
+            assert (await shown(running))[1] == "TLSv1.3"
+
+    with caplog.at_level(logging.WARNING):
+        uvloop.run(main())
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"", b"\x16\x03\x01"])
 def test_who_does_not_speak_tls_is_cut_in_time(tmp_path: Path, first: bytes) -> None:
     async def main() -> None:
@@ -181,6 +285,7 @@ def test_who_does_not_speak_tls_is_cut_in_time(tmp_path: Path, first: bytes) -> 
     uvloop.run(main())
 
 
+@pytest.mark.slow
 def test_a_handshake_that_failed_holds_up_no_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +305,7 @@ def test_a_handshake_that_failed_holds_up_no_end(
     uvloop.run(main())
 
 
+@pytest.mark.slow
 def test_a_renewed_certificate_is_taken_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playhead.gateway.access_tls import Tls
-from playhead.gateway.access_tls_records import EARNED, IDLE, Flooded
+from playhead.gateway.access_tls_records import EARNED, IDLE, PIECE, PIECES, TINY, Flooded
 from test_access_tls import client_context, issue
 from tls_kit import UPDATE_SIZE, Pair, Records, client_secret
 
@@ -70,18 +70,60 @@ def test_key_updates_without_end_are_ended_early(tmp_path: Path) -> None:
 
 def test_one_at_a_time_they_are_too_and_data_is_not_saved_up(tmp_path: Path) -> None:
     pair, client = following(tmp_path)
-    assert taken(pair, *(client.data(b"x") for _ in range(1_000))) == b"x" * 1_000
+    assert taken(pair, *(client.data(bytes(TINY)) for _ in range(1_000))) == bytes(TINY * 1_000)
     for _ in range(IDLE + 1):
         assert taken(pair, client.update()) == b""
     assert taken(pair, client.update()) is None
 
 
-def test_a_client_may_change_its_keys_and_data_makes_up_for_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [TINY, 64, EARNED, 2 * EARNED])
+def test_a_client_may_change_its_keys_and_data_makes_up_for_it(tmp_path: Path, size: int) -> None:
     pair, client = following(tmp_path)
     assert taken(pair, *(client.update() for _ in range(IDLE))) == b""
-    assert taken(pair, *(client.data(b"x") for _ in range(EARNED))) == b"x" * EARNED
+    count = -(-EARNED // size)
+    assert taken(pair, *(client.data(bytes(size)) for _ in range(count))) == bytes(size * count)
     assert taken(pair, client.update(), client.update()) == b""
     assert taken(pair, client.update()) is None
+
+
+def test_tiny_records_without_end_are_ended_early(tmp_path: Path) -> None:
+    pair, client = following(tmp_path)
+    record = client.data(b"x")
+    assert taken(pair, record, *(client.data(b"x") for _ in range(11_000))) is None
+    read = 11_001 - pair.server.pending() // len(record)
+    assert read == PIECES + IDLE * EARNED // PIECE + 1
+
+
+FRAMES = {
+    "the smallest": (6,),
+    "a pong": (10,),
+    "a report": (140,),
+    "head, mask and payload": (2, 4, 6),
+    "head, length, mask and payload": (2, 2, 4, 140),
+    "head and payload": (6, 30),
+    "a text": (2, 4, 4_096),
+}
+
+
+@pytest.mark.parametrize("at_once", [1, 300])
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_small_frames_may_be_sent_for_ever_in_whatever_pieces(
+    tmp_path: Path, frame: tuple[int, ...], at_once: int
+) -> None:
+    """They leave nothing behind: as many requests for keys are forgiven as before them."""
+    pair, client = following(tmp_path)
+    for _ in range(1_200 // at_once):
+        records = [client.data(bytes(size)) for size in frame * at_once]
+        assert taken(pair, *records) == bytes(sum(frame) * at_once)
+    assert taken(pair, *(client.update() for _ in range(IDLE + 1))) == b""
+    assert taken(pair, client.update()) is None
+
+
+def test_a_few_pieces_at_a_time_may_be_sent_for_ever(tmp_path: Path) -> None:
+    pair, client = following(tmp_path)
+    for _ in range(500):
+        assert taken(pair, *(client.data(b"x") for _ in range(PIECES))) == b"x" * PIECES
+    assert taken(pair, *(client.update() for _ in range(IDLE + 1))) == b""
 
 
 def test_empty_records_are_none(tmp_path: Path) -> None:

@@ -226,6 +226,7 @@ def expected(place: Place, secret: str, door_: str) -> str:
     return "unknown" if secret == FOREIGN else "let in"
 
 
+@pytest.mark.slow
 def test_the_table_is_true_and_a_secret_in_any_place_is_told_to_nobody(tmp_path: Path) -> None:
     async def visit(doors: Doors) -> None:
         for place in HEADED:
@@ -256,6 +257,7 @@ def messages(key: str) -> Iterator[dict[str, object]]:
     yield {key: 1}
 
 
+@pytest.mark.slow
 def test_a_secret_in_any_message_or_body_is_told_to_nobody(tmp_path: Path) -> None:
     async def visit(doors: Doors) -> None:
         for name in (*SOCKETS, *BY_SHAPE):
@@ -275,6 +277,7 @@ UNREADABLE = (
 NO_REQUESTS = (f"GET /?key={FOREIGN}", f"GET /?key={FOREIGN} HTTP/1.1 x", FOREIGN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [True, False])
 def test_what_cannot_be_read_is_not_repeated(tmp_path: Path, asked: bool) -> None:
     async def visit(doors: Doors) -> None:
