@@ -1,7 +1,7 @@
 """Every place in which a client may send a secret to this server: the one table of them. Pure.
 
 ``access_offer`` takes keys and tickets from the places that the table says, ``redact`` blots out
-what stands in any of them. Where our own protocol is meant, ``who`` says playhead.
+what stands in any of them.
 
 Sources: RFC 6750 and 9110; developers.deepgram.com, "Using the Sec-WebSocket-Protocol";
 platform.openai.com, Realtime with WebSockets, and Azure's flavour of it (``api-key``);
@@ -39,48 +39,44 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``name``: as the clients of ``who`` write it. Others may write it otherwise: see
-    :func:`canonical`."""
+    """``name``: as most clients write it; how else, see :func:`canonical`."""
 
     where: Where
     name: str
     use: Use
-    who: tuple[str, ...]
 
-
-ALL: Final = ("playhead", "openai", "deepgram", "elevenlabs", "cartesia", "kyutai")
 
 PLACES: Final = (
-    Place(Where.HEADER, "Authorization", Use.KEY, ALL),
-    Place(Where.HEADER, "X-API-Key", Use.KEY, ("playhead", "cartesia")),
-    Place(Where.HEADER, "xi-api-key", Use.KEY, ("elevenlabs",)),
-    Place(Where.HEADER, "kyutai-api-key", Use.KEY, ("kyutai",)),
-    Place(Where.HEADER, "api-key", Use.OTHER, ("openai",)),
-    Place(Where.HEADER, "X-Twilio-Signature", Use.OTHER, ("twilio",)),
-    Place(Where.HEADER, "Proxy-Authorization", Use.OTHER, ALL),
-    Place(Where.HEADER, "Cookie", Use.OTHER, ALL),
-    Place(Where.PROTOCOL, "playhead.ticket.", Use.KEY, ("playhead",)),
-    Place(Where.PROTOCOL, "openai-insecure-api-key.", Use.KEY, ("openai",)),
-    Place(Where.PROTOCOL_NEXT, "token", Use.KEY, ("deepgram",)),
-    Place(Where.PROTOCOL_NEXT, "bearer", Use.KEY, ("deepgram",)),
-    Place(Where.QUERY, "ticket", Use.TICKET, ("playhead",)),
-    Place(Where.QUERY, "key", Use.TICKET, ("playhead",)),
-    Place(Where.QUERY, "token", Use.TICKET, ("playhead", "deepgram")),
-    Place(Where.QUERY, "api_key", Use.TICKET, ("cartesia", "openai")),
-    Place(Where.QUERY, "x-api-key", Use.TICKET, ("cartesia",)),
-    Place(Where.QUERY, "access_token", Use.TICKET, ("cartesia",)),
-    Place(Where.QUERY, "auth_token", Use.TICKET, ("playhead",)),
-    Place(Where.QUERY, "xi-api-key", Use.TICKET, ("elevenlabs",)),
-    Place(Where.QUERY, "authorization", Use.TICKET, ("elevenlabs",)),
-    Place(Where.QUERY, "single_use_token", Use.TICKET, ("elevenlabs",)),
-    Place(Where.QUERY, "auth_id", Use.TICKET, ("kyutai",)),
-    Place(Where.PATH, "twilio/…", Use.TICKET, ("twilio",)),
-    Place(Where.MESSAGE, "xi_api_key", Use.KEY, ("elevenlabs",)),
-    Place(Where.MESSAGE, "authorization", Use.KEY, ("elevenlabs",)),
-    Place(Where.MESSAGE, "ticket", Use.TICKET, ("twilio",)),
-    Place(Where.MESSAGE, "token", Use.OTHER, ("playhead",)),  # of a session: hello.resume
-    Place(Where.BODY, "api_key", Use.OTHER, ALL),
-    Place(Where.URL, "userinfo", Use.OTHER, ALL),
+    Place(Where.HEADER, "Authorization", Use.KEY),
+    Place(Where.HEADER, "X-API-Key", Use.KEY),
+    Place(Where.HEADER, "xi-api-key", Use.KEY),
+    Place(Where.HEADER, "kyutai-api-key", Use.KEY),
+    Place(Where.HEADER, "api-key", Use.OTHER),
+    Place(Where.HEADER, "X-Twilio-Signature", Use.OTHER),
+    Place(Where.HEADER, "Proxy-Authorization", Use.OTHER),
+    Place(Where.HEADER, "Cookie", Use.OTHER),
+    Place(Where.PROTOCOL, "playhead.ticket.", Use.KEY),
+    Place(Where.PROTOCOL, "openai-insecure-api-key.", Use.KEY),
+    Place(Where.PROTOCOL_NEXT, "token", Use.KEY),
+    Place(Where.PROTOCOL_NEXT, "bearer", Use.KEY),
+    Place(Where.QUERY, "ticket", Use.TICKET),
+    Place(Where.QUERY, "key", Use.TICKET),
+    Place(Where.QUERY, "token", Use.TICKET),
+    Place(Where.QUERY, "api_key", Use.TICKET),
+    Place(Where.QUERY, "x-api-key", Use.TICKET),
+    Place(Where.QUERY, "access_token", Use.TICKET),
+    Place(Where.QUERY, "auth_token", Use.TICKET),
+    Place(Where.QUERY, "xi-api-key", Use.TICKET),
+    Place(Where.QUERY, "authorization", Use.TICKET),
+    Place(Where.QUERY, "single_use_token", Use.TICKET),
+    Place(Where.QUERY, "auth_id", Use.TICKET),
+    Place(Where.PATH, "twilio/…", Use.TICKET),
+    Place(Where.MESSAGE, "xi_api_key", Use.KEY),
+    Place(Where.MESSAGE, "authorization", Use.KEY),
+    Place(Where.MESSAGE, "ticket", Use.TICKET),
+    Place(Where.MESSAGE, "token", Use.OTHER),  # of a session: hello.resume
+    Place(Where.BODY, "api_key", Use.OTHER),
+    Place(Where.URL, "userinfo", Use.OTHER),
 )
 
 PUBLIC_PROTOCOLS: Final = re.compile(

@@ -13,6 +13,7 @@ import pytest
 import uvloop
 from api_kit import ApiClient, api
 from machine import PATIENCE
+from places_kit import who
 from playhead.engine import clock
 from playhead.gateway.access_file import edit
 from playhead.gateway.access_keys import KeyRing, new_key
@@ -230,12 +231,12 @@ def expected(place: Place, secret: str, door_: str) -> str:
 def test_the_table_is_true_and_a_secret_in_any_place_is_told_to_nobody(tmp_path: Path) -> None:
     async def visit(doors: Doors) -> None:
         for place in HEADED:
-            for name in {DOOR_OF[who] for who in place.who}:
+            for name in {DOOR_OF[name] for name in who(place)}:
                 for secret in (doors.key, doors.ticket(), FOREIGN):
                     answer = await doors.show(name, place, secret)
                     told = (place, name, secret[:4])
                     assert fate(answer) == expected(place, secret, name), told
-            for name in {*SOCKETS, *BY_SHAPE} - {DOOR_OF[who] for who in place.who}:
+            for name in {*SOCKETS, *BY_SHAPE} - {DOOR_OF[name] for name in who(place)}:
                 await doors.show(name, place, FOREIGN)
 
     found, answers, key = heard(tmp_path, visit)

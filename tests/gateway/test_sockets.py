@@ -76,11 +76,12 @@ def test_the_http_api_over_tls_deciphers_little_at_once(
 ) -> None:
     async def main() -> None:
         async with api(**issue(tmp_path)) as client:
-            await client.connect(ssl=client_context(), server_hostname="127.0.0.1")
+            asked = await client.connect(ssl=client_context(), server_hostname="127.0.0.1")
             connections = client.listener._server.server_state.connections
             await eventually(lambda: len(connections) == 1)
             (served,) = connections
             limits = served.transport.get_read_buffer_limits()
             assert limits == (UNDECIPHERED // 4, UNDECIPHERED)
+            asked.leave()
 
     loop(main())
