@@ -61,10 +61,12 @@ class LoopLag:
     def _fire(self) -> None:
         # uvloop's timers have millisecond steps and may fire a little early.
         now = self._now()
-        self._note(max(0.0, now - self._due), now)
-        if kept := self._chore():
-            self._note(kept, self._now())
-        self._arm()
+        try:
+            self._note(max(0.0, now - self._due), now)
+            if kept := self._chore():
+                self._note(kept, self._now())
+        finally:
+            self._arm()
 
     def _note(self, late: float, now: float) -> None:
         self._observe(late)

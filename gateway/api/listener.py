@@ -8,14 +8,17 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Self, cast
 
+import h11
 import uvicorn
 from playhead.engine import clock
 from playhead.gateway.admission import ConnectionCaps, address_key
 from playhead.gateway.api.app import Api
 from playhead.gateway.last_call import heard, last_call, never
+from playhead.gateway.letting_go import forget_frames
 from playhead.gateway.server import GatewayServer
 from playhead.gateway.settings import Settings
 from playhead.gateway.sockets import bound_deciphering, set_socket_options
@@ -162,6 +165,16 @@ class BoundedHttp(H11Protocol):
         """A head in pieces must not hold a connection for ever."""
         super().data_received(data)
         self._await_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, unless an answer has begun: that one ends."""
+        # h11 raises its fault from a method of the fault's own, so a frame of its traceback holds
+        # the fault, and others this connection with what was read.
+        forget_frames(sys.exception())
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         """The client takes nothing: it has ``slow_close`` seconds."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+import pytest
 from playhead.gateway.looplag import LoopLag
 
 
@@ -67,6 +68,30 @@ def test_a_chore_is_done_after_each_sample_and_what_it_takes_is_told() -> None:
         fire()  # type: ignore[operator]
     assert seen == [0.0, 0.0, 0.75, 0.0], "and it is not counted a second time"
     assert told == [(0.75, 101.75)]
+
+
+def test_a_chore_that_fails_is_tried_again() -> None:
+    loop, seen, clock = FakeLoop(), [], [100.0]
+
+    def chore() -> float:
+        raise MemoryError
+
+    lag = LoopLag(
+        loop,  # type: ignore[arg-type]
+        seen.append,
+        lambda *_: None,
+        chore,
+        interval=0.5,
+        now=lambda: clock[0],
+    )
+    lag.start()
+    for _ in range(2):
+        delay, fire = loop.timers.pop()
+        clock[0] += delay
+        with pytest.raises(MemoryError):  # which the loop logs
+            fire()  # type: ignore[operator]
+    assert seen == [0.0, 0.0]
+    assert loop.timers, "and once more"
 
 
 def test_a_blocked_loop_is_seen() -> None:

@@ -341,6 +341,51 @@ def requests_for_speech(port: int) -> None:
         ask(port, head.encode() + body, most)
 
 
+NO_REQUESTS: tuple[bytes, ...] = (
+    b"nonsense\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS, where none is spoken
+    b"GET /v1/models HTTP/1.1\r\n\r\n",  # no host
+    b"GET /v1/models HTTP/1.1\r\nno header\r\n\r\n",
+    b"GET /v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: many\r\n\r\n",
+    b"GET /v1/models HTTP/9\r\nHost: a\r\n\r\n",
+    b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000,
+    b"POST /v1/audio/speech HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"nonsense\r\n\r\n" + b"x" * 16_000,
+)
+"""What cannot be read as a request."""
+
+
+def no_requests(port: int) -> None:
+    """To the port of the HTTP API: each is answered, and so is one after a good request."""
+    for data in NO_REQUESTS:
+        assert b" 400 " in ask(port, data)
+    good = get("/v1/models")
+    assert ask(port, good + b"nonsense\r\n\r\n").count(b"HTTP/1.1 ") == 2
+
+
+def no_body(port: int) -> None:
+    """The body of a request that has been answered cannot be read."""
+    head = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
+        plain.sendall(head)
+        assert plain.recv(65_536).startswith(b"HTTP/1.1 404")
+        plain.sendall(b"zz\r\n")
+        while plain.recv(65_536):
+            continue
+
+
+def left_http(port: int) -> None:
+    """Nothing was asked, or not all of it, and some are reset."""
+    beginning = b"POST /v1/audio/speech HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n{"
+    for data, reset in ((b"", False), (beginning[:20], False), (beginning, False), (b"GE", True)):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as plain:
+            plain.sendall(data)
+            if reset:
+                plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+HTTP_WAYS: list[Way] = [requests_for_speech, no_requests, no_body, left_http]
+"""At the port of the HTTP API."""
 WAYS: list[Way] = [
     a_bye,
     a_bye_after_speech,
