@@ -6,13 +6,14 @@ looks at all that was made since the last one and is still there, which is every
 have come and gone for a while. So automatic collection is off, and what is looked at instead is
 ``gc.get_count()[0]``. It goes on counting meanwhile: containers made less containers freed since
 the last collection, never below zero (CPython 3.11 to 3.14 alike: ``_PyObject_GC_Link`` and
-``PyObject_GC_Del``, in ``Modules/gcmodule.c`` and ``Python/gc.c``). What is more than those who are
-here may hold has come and does not go: cycles, it may be. Only then everything is looked through.
+``PyObject_GC_Del``, in ``Modules/gcmodule.c`` and ``Python/gc.c``). What is more than those who
+have come since may hold does not go: cycles, it may be. Only then everything is looked through.
 
 So without a leak there is no pause at all, however many are here. With one, what nobody can reach
-is bounded, and the pause for it grows with those who are here and with what has leaked, not with
-time. Two ways to shorten it were left: to look at the young alone, or to freeze what is left after
-a look. What had a name at one look and leaks afterwards would then be kept for good.
+is bounded in number, not in bytes, and the pause for it grows with those who are here and with what
+has leaked, not with time. Two ways to shorten it were left: to look at the young alone, or to
+freeze what is left after a look. What had a name at one look and leaks afterwards would then be
+kept for good.
 """
 
 import gc
@@ -25,20 +26,21 @@ from playhead.engine import clock
 log: Final = logging.getLogger(__name__)
 
 FLOOR: Final = 50_000
-"""Containers that may come and stay without being looked at: some 10 MB. Freed tuples that Python
-keeps for their next use are among them, up to 40,000: all that grew in 3,000 utterances."""
+"""Containers that may come and stay without being looked at, whatever they hold. Freed tuples that
+Python keeps for their next use are among them, up to 40,000: all that grew in 3,000 utterances."""
 EACH: Final = 250
-"""Containers that each who is here may hold besides. Measured: 125 of a session and its connection,
-160 to 220 of one that speaks; they count as two."""
+"""Containers that each who has come since may hold besides. Measured: 125 of a session and its
+connection, 160 to 220 of one that speaks."""
 GUARD: Final = 4
 """While somebody speaks, this many times the floor: a pause is a stall then, yet so is a process
 without memory."""
 
 
-def due(grown: int, living: int, *, speaking: bool) -> bool:
-    """Whether to look. ``grown``: containers made and not freed since the last look. ``living``:
-    who may hold some (sessions, connections, utterances). ``speaking``: somebody would notice."""
-    return grown - EACH * living >= FLOOR * (GUARD if speaking else 1)
+def due(grown: int, come: int, *, speaking: bool) -> bool:
+    """Whether to look. ``grown``: containers made and not freed since the last look. ``come``: how
+    many more there are than there were then who may hold some (sessions, connections, utterances).
+    ``speaking``: somebody would notice."""
+    return grown - EACH * come >= FLOOR * (GUARD if speaking else 1)
 
 
 def settle() -> None:
@@ -59,10 +61,12 @@ class Keeper:
         *,
         now: Callable[[], float] = clock.monotonic,
     ) -> None:
-        """``living`` and ``speaking``: see :func:`due`; the second is asked when it matters."""
+        """``living``: how many are here who may hold containers. ``speaking``: see :func:`due`; it
+        is asked when it matters."""
         self._living = living
         self._speaking = speaking
         self._now = now
+        self._fewest = 0  # of them since the last look: before it, whatever is here is frozen
         self.looks = 0
         self.freed = 0
         """Containers that nobody could reach."""
@@ -77,20 +81,25 @@ class Keeper:
     def look(self) -> float:
         """Look if it is time to; seconds that it took, 0.0 where it was not."""
         grown, living = self.grown(), self._living()
-        if not due(grown, living, speaking=False):
+        # Nobody has gone without what they held being taken off the count, down to nothing: it
+        # tells what has come since it was lowest, and so must this.
+        self._fewest = min(self._fewest, living)
+        come = living - self._fewest
+        if not due(grown, come, speaking=False):
             return 0.0
-        if not due(grown, living, speaking=self._speaking()):
+        if not due(grown, come, speaking=self._speaking()):
             return 0.0
         began = self._now()
         found = gc.collect()
         took = self._now() - began
+        self._fewest = self._living()
         self.looks += 1
         self.freed += found
         self.longest = max(self.longest, took)
         log.warning(
-            "%d containers more than %d who are here may hold: %d were garbage, in %.0f ms",
-            grown - EACH * living,
-            living,
+            "%d containers more than %d who have come may hold: %d were garbage, in %.0f ms",
+            grown - EACH * come,
+            come,
             found,
             1e3 * took,
         )

@@ -148,7 +148,9 @@ async def _serve(
     _tell(f"playhead with voice {facts.default_voice} is ready: {address}{noise}")
     if listeners.http is not None:
         _tell(f"HTTP API: {page_address(settings.host, api.port, secure=secure)}v1")
-    garbage.settle()  # once more, for what was made since
+    # Once more, for what was made since, and what failed handshakes left in the waiting room. Who
+    # has come by now is set aside as well: cycles of theirs alone would be kept for good.
+    garbage.settle()
     dead = await _until_stopped(server, stop)
     await server.drain(SERVICE_RESTART if dead else stop.result(), agent.stop, api.stop)
     if tracer is not None:

@@ -96,7 +96,9 @@ class GatewayServer:
         self.gate = Gate(settings, self.access, self._arrivals, self.metrics, self._closed)
         self._watcher: asyncio.Task[None] | None = None
         self.garbage = garbage.Keeper(
-            lambda: len(self.hub.registry) + self.caps.total, lambda: not self.hub.idle
+            # A session and its connection are one.
+            lambda: max(len(self.hub.registry), self.caps.total),
+            lambda: not self.hub.idle,
         )
         self.metrics.registry.register(GarbageCollector(self.garbage))
         self._lag = LoopLag(

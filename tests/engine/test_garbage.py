@@ -6,7 +6,7 @@ from playhead.engine.garbage import EACH, FLOOR, GUARD, Keeper, due
 
 
 @pytest.mark.parametrize(
-    ("grown", "living", "speaking", "expected"),
+    ("grown", "come", "speaking", "expected"),
     [
         (0, 0, False, False),
         (FLOOR - 1, 0, False, False),
@@ -20,8 +20,8 @@ from playhead.engine.garbage import EACH, FLOOR, GUARD, Keeper, due
         (10_000 * EACH + GUARD * FLOOR, 10_000, True, True),
     ],
 )
-def test_when(grown: int, living: int, speaking: bool, expected: bool) -> None:
-    assert due(grown, living, speaking=speaking) is expected
+def test_when(grown: int, come: int, speaking: bool, expected: bool) -> None:
+    assert due(grown, come, speaking=speaking) is expected
 
 
 class FakeGc:
@@ -85,4 +85,32 @@ def test_a_keeper_looks_when_it_is_due(fake: FakeGc, caplog: pytest.LogCaptureFi
     assert keeper.looks == 2
     assert keeper.longest == 0.5, "the longest, not the latest"
     assert fake.done == ["collect", "collect"]
-    assert "50000 containers more than 10 who are here may hold: 26250 were" in caplog.text
+    assert "50000 containers more than 10 who have come may hold: 26250 were" in caplog.text
+
+
+def test_who_was_here_at_the_last_look_holds_nothing_that_came_since(fake: FakeGc) -> None:
+    living = 10_000
+    keeper = Keeper(lambda: living, lambda: False, now=lambda: fake.now)
+    fake.count = FLOOR + living * EACH
+    assert keeper.look() > 0.0, "all of them have come since the start"
+    fake.count = FLOOR
+    assert keeper.look() > 0.0
+    living = 10_100
+    fake.count = FLOOR + 100 * EACH - 1
+    assert keeper.look() == 0.0
+    fake.count += 1
+    assert keeper.look() > 0.0
+
+
+def test_a_crowd_that_goes_and_comes_again_is_no_reason_to_look(fake: FakeGc) -> None:
+    living = 10_000
+    keeper = Keeper(lambda: living, lambda: False, now=lambda: fake.now)
+    fake.count = FLOOR + living * EACH
+    assert keeper.look() > 0.0
+    living, fake.count = 0, 0  # what they held is freed, and the count is never below zero
+    assert keeper.look() == 0.0
+    living, fake.count = 10_000, 10_000 * EACH + FLOOR - 1
+    assert keeper.look() == 0.0
+    fake.count += 1
+    assert keeper.look() > 0.0
+    assert keeper.looks == 2
