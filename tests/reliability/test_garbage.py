@@ -122,9 +122,8 @@ def test_nothing_is_collected_while_somebody_speaks_unless_there_is_a_leak() -> 
     )
     found = json.loads(run.stdout.splitlines()[-1])
     assert found["while one speaks"] == [], "generations of automatic collections"
-    assert 10_000 < found["took"] < CROWD * 2 * EACH, (
-        "more than Python waits for, and than is theirs"
-    )
+    # Their clients are in the process as well.
+    assert 10_000 < found["took"] < CROWD * EACH + FLOOR, "more than Python waits for"
     assert found["idle"] is False
     assert found["guard"] >= GUARD * FLOOR
     assert found["below the guard"] == 1
