@@ -59,7 +59,10 @@ def _load() -> Any | str:
     descriptors are wanting, which passes."""
     if not _find.cache_info().currsize and (shortage := _shortage()):
         return shortage
-    return _find()
+    try:
+        return _find()
+    except OSError as error:  # somebody else took them meanwhile
+        return str(error)
 
 
 def _shortage() -> str | None:
@@ -78,11 +81,8 @@ def _shortage() -> str | None:
 
 @functools.cache
 def _find() -> Any | str:
-    try:
-        if ctypes.util.find_library("opus") is None:
-            return "it was not found"
-    except OSError as error:
-        return str(error)
+    if ctypes.util.find_library("opus") is None:
+        return "it was not found"
     try:
         with warnings.catch_warnings():
             # opuslib compares integers with `is`, which newer compilers warn about.

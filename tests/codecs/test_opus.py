@@ -222,13 +222,17 @@ def test_the_search_for_libopus_is_made_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("fresh_load")
-def test_a_search_without_descriptors_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["os.open", "ctypes.util.find_library"])
+def test_a_search_without_descriptors_is_not_remembered(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Neither where there are none before the search nor where they go during it."""
+
     def fail(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ctypes.util.find_library", fail)
-        patch.setattr("os.open", fail)
+        patch.setattr(where, fail)
         with pytest.raises(opus.OpusUnavailable, match="Too many open files"):
             opus.PacketEncoder(24000)
     assert opus.unavailable() is None
