@@ -51,6 +51,16 @@ def contexts(folder: Path) -> tuple[dict[str, ssl.SSLContext], ssl.SSLContext]:
     return {"counted": Tls(cert, key).options(5.0)["ssl"], "OpenSSL alone": alone}, client
 
 
+def reading(pair: Pair) -> float:
+    """Seconds until the server is done with what has been sent, or with the connection."""
+    began = time.thread_time()
+    try:
+        pair.received()
+    except Flooded:
+        assert pair.server.pending()
+    return time.thread_time() - began
+
+
 def flood(server: ssl.SSLContext, client: ssl.SSLContext, keylog: Path) -> float:
     """Seconds until 256 KiB of KeyUpdates are done with, or their connection is."""
     keylog.unlink(missing_ok=True)
@@ -58,12 +68,7 @@ def flood(server: ssl.SSLContext, client: ssl.SSLContext, keylog: Path) -> float
     pair = Pair(server, client)
     records = Records(client_secret(keylog))
     pair.to_server.write(b"".join(records.update() for _ in range(READ // UPDATE_SIZE)))
-    began = time.thread_time()
-    try:
-        pair.received()
-    except Flooded:
-        assert pair.server.pending()
-    return time.thread_time() - began
+    return reading(pair)
 
 
 def small(server: ssl.SSLContext, client: ssl.SSLContext, size: int, wire: int) -> float:
@@ -72,12 +77,7 @@ def small(server: ssl.SSLContext, client: ssl.SSLContext, size: int, wire: int) 
     pair = Pair(server, client)
     records = [pair.sent(bytes(size)) for _ in range(wire // (OVERHEAD + size))]
     pair.to_server.write(b"".join(records))
-    began = time.thread_time()
-    try:
-        pair.received()
-    except Flooded:
-        assert pair.server.pending()
-    return time.thread_time() - began
+    return reading(pair)
 
 
 def message(server: ssl.SSLContext, client: ssl.SSLContext) -> float:
